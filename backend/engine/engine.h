@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The queue as this process holds it: a window of leased messages, the claims
+ * on them, drafts and an outbox, dead letters, and the poller that fills the
+ * window. Knows no filesystem: fs/ shows it as a directory, and a consumer
+ * without a mount can drive it as well.
+ *
+ * Everything happens on the loop's thread. No call waits: what must reach the
+ * driver is written behind, and those who need to know get a callback.
+ */
+#ifndef SPOOLFS_ENGINE_ENGINE_H
+#define SPOOLFS_ENGINE_ENGINE_H
+
+#include "backoff.h"
+#include "lease.h"
+#include "message.h"
+#include "owner.h"
+#include "poller.h"
+
+struct engine;
+struct loop;
+struct draft;
+struct dead;
+
+struct engine_config {
+	struct lease_policy lease;
+	struct backoff_config backoff;
+	unsigned window;     /* unread messages held at most (>= 1) */
+	size_t window_bytes; /* and their bytes; one larger message is held too */
+	bool receives;       /* false: role=out */
+	bool owned;          /* claims belong to processes (claims=owner) */
+	bool rm_unread_deletes;
+};
+
+/*
+ * What the engine tells. Called from the loop or from inside an engine call;
+ * a callback must not call back into the engine for the same object, except
+ * where it says so.
+ */
+struct engine_events {
+	/* M is here: READY, or CLAIMED when a claim outlived a restart. */
+	void (*arrived)(void *arg, struct message *m);
+	/* M went for another reason than engine_remove() or a call that says so.
+	 * Forget it. */
+	void (*left)(void *arg, struct message *m);
+	/* M's claim was undone: it is READY again, under its own name. */
+	void (*unclaimed)(void *arg, struct message *m);
+	void (*dead_added)(void *arg, struct dead *d);
+	void (*dead_removed)(void *arg, struct dead *d);
+	/* A draft of an earlier life was found: its name is to be shown. */
+	void (*draft_found)(void *arg, struct draft *d);
+	/* D was accepted by the backend, and 2 s later it is forgotten. */
+	void (*draft_sent)(void *arg, struct draft *d);
+	void (*draft_gone)(void *arg, struct draft *d);
+	/* The poller's state, or another thing .control tells, changed. */
+	void (*changed)(void *arg);
+	/* A readable message came, or the last one went: for poll(2). */
+	void (*ready_changed)(void *arg, bool ready);
+	/* The engine wants to end: a drain came to its end, or "stop". */
+	void (*finished)(void *arg);
+	void *arg;
+};
+
+/* Figures for .control. Counters only grow. */
+struct engine_stats {
+	enum poller_state state;
+	int64_t backoff_interval_ns;
+	int64_t next_poll_in_ns; /* -1: none planned */
+	uint64_t polls_total, polls_empty, polls_empty_in_a_row;
+	uint64_t requests_total; /* requests given to the driver */
+	uint64_t depth;          /* waiting, delayed and leased, as last counted */
+	unsigned ready, in_flight, outbox, drafts, drafts_stale;
+	uint64_t dead;
+	uint64_t handled_total, received_total, sent_total, released_total, buried_total;
+	uint64_t leases_lost, errors_total;
+	int64_t oldest_claim_ns, oldest_ready_ns; /* ages; -1: none */
+	const char *last_error;                   /* "" when there was none */
+};
+
+/*
+ * Takes DRIVER (not owned: close it after engine_destroy()), which must have
+ * DRIVER_STORE. CFG and EV are copied. NULL and errno.
+ */
+struct engine *engine_create(struct loop *loop, struct driver *driver,
+	const struct engine_config *cfg, const struct engine_events *ev);
+/* Takes NULL. Tells nobody. Every driver request must have been answered:
+ * after engine_stop() has called back, or the driver was closed. */
+void engine_destroy(struct engine *e);
+
+/* Takes over what an earlier daemon left, then begins to poll. FN(ARG) once the
+ * first poll was answered or failed (role=out: once the store was read). */
+void engine_start(struct engine *e, void (*fn)(void *arg, int err), void *arg);
+/* New policies, from the next decision on. The role cannot change. */
+void engine_configure(struct engine *e, const struct engine_config *cfg);
+/*
+ * Ends: no more claims, readers in engine_next() get nothing, unread messages
+ * go back, deletions and sends are finished as far as the backend lets (at most
+ * GRACE_NS), claims are kept for the next daemon. Then FN(ARG).
+ */
+void engine_stop(struct engine *e, int64_t grace_ns, void (*fn)(void *arg), void *arg);
+bool engine_stopping(const struct engine *e);
+
+/* The commands of .control. */
+void engine_poll_now(struct engine *e);
+void engine_pause(struct engine *e, bool paused); /* gives unread ones back */
+void engine_drain(struct engine *e); /* finished() when nothing is claimed */
+
+/* The process behind a thread id. Borrowed until the next return to the loop. */
+struct proc *engine_caller(struct engine *e, pid_t tid);
+
+/* ---- messages ---- */
+
+/*
+ * CALLER wants to handle M. 0, -EBUSY when it is another's, -EAGAIN when none
+ * is handed out any more. Claims it when it is READY; EXPLICIT claims (a
+ * rename, .next) are not undone when a descriptor is closed without a read.
+ * Each success with OPENS must be paired with engine_close().
+ */
+int engine_claim(struct engine *e, struct message *m, struct proc *caller, bool explicit,
+	bool opens);
+/* Something of the claimed message was read (or it is empty). */
+void engine_was_read(struct message *m);
+/* A descriptor was closed: the last one of a claim without a read undoes it. */
+void engine_close(struct engine *e, struct message *m);
+/* Whether CALLER opened the claimed message itself: it goes on listing it. */
+bool engine_is_opener(const struct message *m, const struct proc *caller);
+/* 0 when CALLER may delete, rename or give back M; else -EBUSY or -EAGAIN. */
+int engine_may(struct engine *e, struct message *m, struct proc *caller);
+
+/*
+ * Delete M, asked by CALLER. 0: it is gone for the caller (left() is not
+ * called); an unread one was buried as "unread" unless rm_unread_deletes.
+ * -EBUSY, -EAGAIN as above.
+ */
+int engine_remove(struct engine *e, struct message *m, struct proc *caller);
+/* Bury M with REASON; the same errors and effect. */
+int engine_bury(struct engine *e, struct message *m, struct proc *caller,
+	const char *reason);
+/* Give M back, to be ready again in DELAY_NS (-1: the usual retry delay).
+ * left() is called. 0, or -EINVAL when it is not claimed. */
+int engine_release(struct engine *e, struct message *m, int64_t delay_ns);
+/* The owner says it still works on M: renew, and inherit anew. */
+void engine_touch(struct engine *e, struct message *m);
+/* M, claimed, is shown as ALIAS (copied). 0 or -ENOMEM. */
+int engine_alias(struct engine *e, struct message *m, const char *alias);
+
+/* Ready messages in queue order, and those in flight. For iteration only. */
+const struct message_list *engine_ready(const struct engine *e);
+const struct message_list *engine_in_flight(const struct engine *e);
+
+/* One who waits for a message. The caller's memory; zero-initialise. */
+struct engine_waiter {
+	TAILQ_ENTRY(engine_waiter) link;
+	bool queued;
+	struct proc *caller; /* the engine's */
+	/* M is claimed for the caller, explicitly; NULL: the engine ends. */
+	void (*fn)(struct engine_waiter *w, struct message *m);
+	void *arg;
+};
+/* Calls w->fn at once (from inside) when a message is ready or the engine ends,
+ * otherwise later; first come, first served. NONBLOCK: -EAGAIN instead of
+ * waiting, 0 otherwise. */
+int engine_next(struct engine *e, struct engine_waiter *w, struct proc *caller,
+	bool nonblock);
+void engine_next_cancel(struct engine *e, struct engine_waiter *w);
+
+/* Everything deleted and sent so far is durable at the backend, or -EIO. */
+struct engine_sync {
+	TAILQ_ENTRY(engine_sync) link;
+	uint64_t ticket;
+	bool queued;
+	void (*fn)(struct engine_sync *s, int err);
+	void *arg;
+};
+void engine_sync(struct engine *e, struct engine_sync *s);
+void engine_sync_cancel(struct engine *e, struct engine_sync *s);
+
+void engine_stats(struct engine *e, struct engine_stats *out);
+const struct driver_ops *engine_driver(const struct engine *e);
+
+#endif
