@@ -8,8 +8,8 @@
  *   - for the opener while it lives, at most max_lease from the claim;
  *   - for an inheritor while it lives, at most inherit from the inheritance
  *     (or from its last touch), and within max_lease of the claim;
- *   - never again once the inheritor went on (claimed_left): the message comes
- *     back one visibility timeout after that.
+ *   - no longer than one visibility timeout once the inheritor went on (left):
+ *     the message comes back then.
  */
 #ifndef SPOOLFS_ENGINE_LEASE_H
 #define SPOOLFS_ENGINE_LEASE_H
@@ -22,7 +22,7 @@ struct lease_policy {
 	int64_t max_lease_ns;
 	int64_t inherit_ns;
 	int64_t retry_delay_ns;
-	unsigned max_attempts; /* failed handlings after which it is dead */
+	unsigned max_attempts; /* failed handlings after which it is dead; 0 never */
 };
 
 #define LEASE_RETRY_DELAY_MAX_NS (INT64_C(900) * 1000000000) /* 15 min */
