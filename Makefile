@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: MIT
+#
+# make help says what there is. A new source file is one line in its room's
+# list below, in alphabetical order.
+
+# ---- sources, one list for each room ----------------------------------------
+
+BASE :=
+BASE += backend/base/buf.c
+BASE += backend/base/clock.c
+BASE += backend/base/heap.c
+BASE += backend/base/log.c
+BASE += backend/base/loop.c
+
+WIRE :=
+
+DRIVERS :=
+
+ENGINE :=
+
+# The part of fs/ that includes no FUSE header: unit tests link it.
+LIBFS :=
+LIBFS += fs/config.c
+LIBFS += fs/config_args.c
+LIBFS += fs/opt.c
+
+# The rest of fs/, without the announcer.
+FS :=
+
+# A program of its own.
+ANNOUNCER :=
+
+# ---- settings ---------------------------------------------------------------
+
+CC ?= cc
+CFLAGS ?= -O2 -g
+PREFIX ?= /usr/local
+DESTDIR ?=
+# SAN=address,undefined builds with sanitizers, beside the ordinary build.
+SAN ?=
+# WERROR=1 makes warnings errors.
+WERROR ?=
+# The test rings to run.
+RINGS ?= unit contract fs faults
+# Where `make run` puts its queue and its mount.
+DEMO ?= $(HOME)/spoolfs-demo
+
+PKG_CONFIG ?= pkg-config
+PKGS := sqlite3 libcjson
+PKGS_FUSE := fuse3
+
+comma := ,
+BUILD := build$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
+LIBEXECDIR := $(PREFIX)/libexec/spoolfs
+
+# Foreign headers are system headers: their warnings are not ours to mend.
+pkg_cflags = $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags $(1) 2>/dev/null))
+pkg_libs = $(shell $(PKG_CONFIG) --libs $(1) 2>/dev/null)
+PKG_CFLAGS := $(call pkg_cflags,$(PKGS) $(PKGS_FUSE))
+PKG_LIBS := $(call pkg_libs,$(PKGS))
+PKG_LIBS_FUSE := $(call pkg_libs,$(PKGS_FUSE))
+
+SAN_FLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
+ALL_CPPFLAGS := -D_GNU_SOURCE -DSPOOLFS_LIBEXECDIR='"$(LIBEXECDIR)"' \
+	-I. $(PKG_CFLAGS) $(CPPFLAGS)
+ALL_CFLAGS := -std=gnu17 -Wall -Wextra -Wshadow -Wconversion -pthread \
+	$(SAN_FLAGS) $(CFLAGS)
+ALL_LDFLAGS := -pthread $(SAN_FLAGS) $(LDFLAGS)
+COMPILE = $(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS)
+
+# ---- products ---------------------------------------------------------------
+
+objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(sort $(1)))
+
+LIB_SRCS := $(BASE) $(WIRE) $(DRIVERS) $(ENGINE) $(LIBFS)
+LIB_OBJS := $(call objects,$(LIB_SRCS))
+FS_OBJS := $(call objects,$(FS))
+ANNOUNCER_OBJS := $(call objects,$(ANNOUNCER))
+
+# A program that has no sources yet is not built.
+PROGRAMS := $(if $(FS),$(BUILD)/spoolfs) \
+	$(if $(ANNOUNCER),$(BUILD)/spoolfs-announcer)
+
+# Tests are found by name, never registered.
+TEST_SRCS := $(sort $(wildcard tests/unit/*.c tests/contract/*.c))
+TEST_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(TEST_SRCS))
+TEST_OBJS := $(call objects,$(TEST_SRCS))
+
+ALL_OBJS := $(LIB_OBJS) $(FS_OBJS) $(ANNOUNCER_OBJS) $(TEST_OBJS)
+
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.PHONY: all run test check bench soak lint fmt install uninstall clean help \
+	deps test-programs FORCE
+
+all: $(PROGRAMS)
+
+$(BUILD)/spoolfs: $(LIB_OBJS) $(FS_OBJS)
+	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PKG_LIBS_FUSE) $(PKG_LIBS) -lm $(LDLIBS)
+
+$(BUILD)/spoolfs-announcer: $(ANNOUNCER_OBJS)
+	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(TEST_PROGRAMS): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_OBJS)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PKG_LIBS) -lm $(LDLIBS)
+
+$(ALL_OBJS): $(BUILD)/obj/%.o: %.c $(BUILD)/flags | deps
+	@mkdir -p $(@D)
+	$(COMPILE) $(if $(WERROR),-Werror) -MMD -MP -c -o $@ $<
+
+# Objects made with other flags are made anew.
+$(BUILD)/flags: FORCE
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(subst ','\'',$(COMPILE))' | cmp -s - $@ || \
+		printf '%s\n' '$(subst ','\'',$(COMPILE))' >$@
+
+deps:
+	@$(PKG_CONFIG) --exists --print-errors $(PKGS) $(PKGS_FUSE) || \
+		{ echo 'scripts/bootstrap run installs what is missing' >&2; exit 1; }
+
+test-programs: $(TEST_PROGRAMS)
+
+# ---- what people call -------------------------------------------------------
+
+# These install what they need first, so what make read about the packages at
+# its start may be out of date: hence the second make.
+run:
+	@scripts/bootstrap run
+	@$(MAKE) --no-print-directory all
+	@scripts/run $(BUILD) '$(DEMO)'
+
+test:
+	@scripts/bootstrap test
+	@$(MAKE) --no-print-directory all test-programs
+	@scripts/test $(BUILD) $(RINGS)
+
+check: all test-programs
+	@scripts/check-includes
+	@scripts/check-sizes
+	@scripts/test $(BUILD) unit contract
+
+lint:
+	@scripts/bootstrap lint
+	@scripts/lint
+
+fmt:
+	git ls-files -z '*.[ch]' | xargs -0 clang-format -i
+
+bench: all
+	@tests/bench/bench $(BUILD)
+
+soak: all
+	@tests/bench/soak $(BUILD)
+
+MANDIR := $(PREFIX)/share/man
+
+install: all
+	install -d '$(DESTDIR)$(PREFIX)/bin' '$(DESTDIR)$(LIBEXECDIR)' \
+		'$(DESTDIR)$(MANDIR)/man1' '$(DESTDIR)$(MANDIR)/man7'
+	install -m 755 $(BUILD)/spoolfs '$(DESTDIR)$(PREFIX)/bin/'
+	install -m 755 $(BUILD)/spoolfs-announcer '$(DESTDIR)$(LIBEXECDIR)/'
+	install -m 644 fs/spoolfs.1 '$(DESTDIR)$(MANDIR)/man1/'
+	install -m 644 fs/spoolfs.7 '$(DESTDIR)$(MANDIR)/man7/'
+
+uninstall:
+	rm -f '$(DESTDIR)$(PREFIX)/bin/spoolfs' \
+		'$(DESTDIR)$(LIBEXECDIR)/spoolfs-announcer' \
+		'$(DESTDIR)$(MANDIR)/man1/spoolfs.1' \
+		'$(DESTDIR)$(MANDIR)/man7/spoolfs.7'
+	rmdir '$(DESTDIR)$(LIBEXECDIR)' 2>/dev/null || true
+
+clean:
+	rm -rf build
+
+help:
+	@echo 'make              build spoolfs and its announcer in $(BUILD)'
+	@echo 'make run          mount an embedded queue at DEMO ($(DEMO)/Q)'
+	@echo 'make test         all tests; RINGS="unit contract fs faults" selects'
+	@echo 'make check        the quick part: unit, contract, includes, sizes'
+	@echo 'make bench        measure it'
+	@echo 'make soak         run it under load for long'
+	@echo 'make lint fmt     look at the sources; format them'
+	@echo 'make install      to DESTDIR and PREFIX ($(PREFIX)); and uninstall'
+	@echo 'make clean        remove build/'
+	@echo
+	@echo 'SAN=address,undefined   with sanitizers, in a build directory of its own'
+	@echo 'WERROR=1                warnings are errors'
+	@echo 'CC CFLAGS CPPFLAGS LDFLAGS LDLIBS are yours'
+
+-include $(ALL_OBJS:.o=.d)
