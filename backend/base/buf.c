@@ -16,7 +16,7 @@ static size_t limit(const struct buf *b)
 void buf_fini(struct buf *b)
 {
 	free(b->p);
-	*b = (struct buf){ .max = b->max };
+	*b = (struct buf){.max = b->max};
 }
 
 void buf_clear(struct buf *b)
@@ -149,7 +149,7 @@ char *buf_take(struct buf *b, size_t *len)
 	p = b->p;
 	if (len)
 		*len = b->len;
-	*b = (struct buf){ .max = b->max };
+	*b = (struct buf){.max = b->max};
 	return p;
 }
 

@@ -34,7 +34,8 @@ int buf_vprintf(struct buf *b, const char *fmt, va_list ap);
 int buf_pwrite(struct buf *b, const void *data, size_t n, size_t off);
 /* Cuts, or extends with zeros. */
 int buf_truncate(struct buf *b, size_t len);
-/* Hands the memory over (free() it); b is empty afterwards. */
+/* Hands the memory over (free() it); b is empty afterwards. An empty buffer
+ * gives "". NULL only when out of memory. LEN may be NULL. */
 char *buf_take(struct buf *b, size_t *len);
 
 /*

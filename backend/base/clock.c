@@ -12,7 +12,7 @@ static int64_t fake_wall_ns;
 /* Cannot fail: both clocks exist on every kernel that has pidfds. */
 static int64_t read_clock(clockid_t id)
 {
-	struct timespec ts = { 0 };
+	struct timespec ts = {0};
 
 	(void)clock_gettime(id, &ts);
 	return (int64_t)ts.tv_sec * NS_PER_S + ts.tv_nsec;

@@ -9,7 +9,7 @@
 void heap_fini(struct heap *h)
 {
 	free(h->nodes);
-	*h = (struct heap){ 0 };
+	*h = (struct heap){0};
 }
 
 /* Slot 0 stays unused: index 0 is how a node says that it is in no heap. */

@@ -63,12 +63,15 @@ static void clean(char *s)
 	}
 }
 
+static void emit(int priority, const char *level, const char *module, const char *fmt,
+	va_list ap) __attribute__((format(printf, 4, 0)));
+
 /*
  * The line is made whole and written by one write(2), so that lines of several
  * threads and processes on one terminal or file do not mix. A longer one is cut.
  */
-__attribute__((format(printf, 4, 0))) static void emit(int priority, const char *level,
-	const char *module, const char *fmt, va_list ap)
+static void emit(
+	int priority, const char *level, const char *module, const char *fmt, va_list ap)
 {
 	int saved_errno = errno;
 	char line[LOG_LINE_MAX + 1];

@@ -47,7 +47,7 @@ struct loop {
 static int open_descriptors(struct loop *loop)
 {
 	/* The timer is known by its NULL, which no loop_fd has. */
-	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = NULL };
+	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = NULL};
 
 	loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	loop->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -103,13 +103,23 @@ void loop_stop(struct loop *loop)
 	loop->stopping = true;
 }
 
+/* The marks of run_tasks() are no tasks. */
+static bool has_task(const struct loop *loop)
+{
+	const struct loop_task *t = TAILQ_FIRST(&loop->tasks);
+
+	while (t && !t->fn)
+		t = TAILQ_NEXT(t, link);
+	return t != NULL;
+}
+
 /* Now, when something waits already; else the earliest of deadline and limit. */
 static int64_t wake_at(const struct loop *loop, int64_t now_ns, int64_t max_sleep_ns)
 {
 	int64_t limit = clock_add(now_ns, max_sleep_ns);
 	const struct heap_node *first = heap_min(&loop->timers);
 
-	if (!TAILQ_EMPTY(&loop->tasks))
+	if (has_task(loop))
 		return now_ns;
 	return first && first->key < limit ? first->key : limit;
 }
@@ -117,7 +127,7 @@ static int64_t wake_at(const struct loop *loop, int64_t now_ns, int64_t max_slee
 /* Relative, because the clock may be a faked one. */
 static int arm(struct loop *loop, int64_t at_ns, int64_t now_ns)
 {
-	struct itimerspec its = { 0 };
+	struct itimerspec its = {0};
 	int64_t left = at_ns - now_ns;
 
 	if (at_ns == loop->armed_ns)
@@ -204,7 +214,7 @@ static void run_timers(struct loop *loop)
  * walk, whatever the tasks do to the queue. An inner round may pass the mark. */
 static void run_tasks(struct loop *loop)
 {
-	struct loop_task mark = { .queued = true };
+	struct loop_task mark = {.queued = true};
 
 	TAILQ_INSERT_TAIL(&loop->tasks, &mark, link);
 	while (mark.queued) {
@@ -218,7 +228,7 @@ static void run_tasks(struct loop *loop)
 
 int loop_once(struct loop *loop, int64_t max_sleep_ns)
 {
-	struct batch b = { .n = 0 };
+	struct batch b = {.n = 0};
 	int err = wait_events(loop, &b, max_sleep_ns);
 
 	if (err)
@@ -234,7 +244,7 @@ int loop_once(struct loop *loop, int64_t max_sleep_ns)
 
 static int control(struct loop *loop, int op, struct loop_fd *w, uint32_t events)
 {
-	struct epoll_event ev = { .events = events, .data.ptr = w };
+	struct epoll_event ev = {.events = events, .data.ptr = w};
 
 	if (epoll_ctl(loop->epoll_fd, op, w->fd, &ev) < 0)
 		return -errno;
@@ -248,7 +258,7 @@ int loop_fd_add(struct loop *loop, struct loop_fd *w, int fd, uint32_t events,
 	int err;
 
 	assert(!w->active);
-	*w = (struct loop_fd){ .fd = fd, .fn = fn, .arg = arg };
+	*w = (struct loop_fd){.fd = fd, .fn = fn, .arg = arg};
 	err = control(loop, EPOLL_CTL_ADD, w, events);
 	w->active = !err;
 	return err;
@@ -274,7 +284,7 @@ void loop_fd_del(struct loop *loop, struct loop_fd *w)
 
 void loop_timer_init(struct loop_timer *t, loop_fn *fn, void *arg)
 {
-	*t = (struct loop_timer){ .fn = fn, .arg = arg };
+	*t = (struct loop_timer){.fn = fn, .arg = arg};
 }
 
 void loop_timer_set(struct loop *loop, struct loop_timer *t, int64_t at_ns)
@@ -305,7 +315,7 @@ bool loop_timer_is_set(const struct loop_timer *t)
 
 void loop_task_init(struct loop_task *t, loop_fn *fn, void *arg)
 {
-	*t = (struct loop_task){ .fn = fn, .arg = arg };
+	*t = (struct loop_task){.fn = fn, .arg = arg};
 }
 
 void loop_task_queue(struct loop *loop, struct loop_task *t)
