@@ -17,18 +17,24 @@ WIRE :=
 DRIVERS :=
 
 ENGINE :=
+ENGINE += backend/engine/backoff.c
+ENGINE += backend/engine/lease.c
+ENGINE += backend/engine/owner.c
+ENGINE += backend/engine/poller.c
+ENGINE += backend/engine/share.c
 
 # The part of fs/ that includes no FUSE header: unit tests link it.
 LIBFS :=
 LIBFS += fs/config.c
 LIBFS += fs/config_args.c
+LIBFS += fs/name.c
 LIBFS += fs/opt.c
 
 # The rest of fs/, without the announcer.
 FS :=
 
 # A program of its own.
-ANNOUNCER :=
+ANNOUNCER := fs/announcer.c
 
 # ---- settings ---------------------------------------------------------------
 
@@ -60,7 +66,8 @@ PKG_CFLAGS := $(call pkg_cflags,$(PKGS) $(PKGS_FUSE))
 PKG_LIBS := $(call pkg_libs,$(PKGS))
 PKG_LIBS_FUSE := $(call pkg_libs,$(PKGS_FUSE))
 
-SAN_FLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
+SAN_FLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all \
+	-fno-omit-frame-pointer)
 ALL_CPPFLAGS := -D_GNU_SOURCE -DSPOOLFS_LIBEXECDIR='"$(LIBEXECDIR)"' \
 	-I. $(PKG_CFLAGS) $(CPPFLAGS)
 ALL_CFLAGS := -std=gnu17 -Wall -Wextra -Wshadow -Wconversion -pthread \
