@@ -279,7 +279,6 @@ static void settle_idle_time(struct config *cfg, const struct opt *o)
 		forget_given(cfg, "poll_floor");
 		forget_given(cfg, "poll_ceiling");
 	} else if (o->offset == AT(poll.floor_ns) || o->offset == AT(poll.ceiling_ns)) {
-		forget_given(cfg, "idle_time");
 		cfg->idle_time_ns = 0;
 	}
 }
@@ -300,7 +299,6 @@ static int try_set(struct config *cfg, const struct opt *o, const char *value, c
 		*its = NULL;
 	rc = opt_parse(o, &next, value, err, err_len);
 	if (rc == 0) {
-		next.given |= bit(o);
 		settle_idle_time(&next, o);
 		rc = config_check(&next, err, err_len);
 	}

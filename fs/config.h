@@ -93,7 +93,7 @@ struct config {
 	bool allow_other;
 	bool ro; /* implies announce=off */
 
-	uint64_t given; /* private: bit i: option i was set by the user */
+	uint64_t given; /* private: bit i: option i came from the command line */
 };
 
 #define CONFIG_ERR_LEN 256

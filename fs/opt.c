@@ -35,16 +35,16 @@ static const struct unit size_units[] = {
 
 static const struct {
 	const char *name;
-	const char *example;
+	const char *wanted;
 } kinds[] = {
-	[OPT_DURATION] = {"duration", "500ms, 30s, 15m, 12h or 7d"},
-	[OPT_SIZE] = {"size", "4096, 512K, 64M or 1.5G"},
-	[OPT_COUNT] = {"count", "5"},
-	[OPT_OCTAL] = {"octal", "077"},
-	[OPT_FRACTION] = {"fraction", "1.5"},
+	[OPT_DURATION] = {"duration", "a duration (such as 500ms, 30s, 15m, 12h or 7d)"},
+	[OPT_SIZE] = {"size", "a size (such as 4096, 512K, 64M or 1.5G)"},
+	[OPT_COUNT] = {"count", "a whole number"},
+	[OPT_OCTAL] = {"octal", "an octal number (such as 077)"},
+	[OPT_FRACTION] = {"fraction", "a number (such as 1.5)"},
 	[OPT_ENUM] = {"enum", ""},
 	[OPT_STRING] = {"string", ""},
-	[OPT_FLAG] = {"flag", "yes or no"},
+	[OPT_FLAG] = {"flag", ""},
 };
 
 const char *opt_kind_name(enum opt_kind kind)
@@ -202,8 +202,8 @@ static int parse_number(
 	double value;
 
 	if (!scan(o->kind, text, &value)) {
-		snprintf(err, err_len, "%s=%s: not a %s (such as %s)", o->name, text,
-			kinds[o->kind].name, kinds[o->kind].example);
+		snprintf(err, err_len, "%s=%s: not %s", o->name, text,
+			kinds[o->kind].wanted);
 		return -EINVAL;
 	}
 	if (value < (double)o->min)
