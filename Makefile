@@ -21,6 +21,8 @@ ENGINE += backend/engine/backoff.c
 ENGINE += backend/engine/lease.c
 ENGINE += backend/engine/owner.c
 ENGINE += backend/engine/poller.c
+ENGINE += backend/engine/procfs.c
+ENGINE += backend/engine/procs.c
 ENGINE += backend/engine/share.c
 
 # The part of fs/ that includes no FUSE header: unit tests link it.
