@@ -18,12 +18,24 @@ DRIVERS :=
 
 ENGINE :=
 ENGINE += backend/engine/backoff.c
+ENGINE += backend/engine/barrier.c
+ENGINE += backend/engine/claim.c
+ENGINE += backend/engine/dead.c
+ENGINE += backend/engine/draft.c
+ENGINE += backend/engine/ending.c
+ENGINE += backend/engine/engine.c
+ENGINE += backend/engine/handling.c
 ENGINE += backend/engine/lease.c
+ENGINE += backend/engine/ledger.c
+ENGINE += backend/engine/message.c
+ENGINE += backend/engine/outbox.c
 ENGINE += backend/engine/owner.c
+ENGINE += backend/engine/peers.c
 ENGINE += backend/engine/poller.c
 ENGINE += backend/engine/procfs.c
 ENGINE += backend/engine/procs.c
 ENGINE += backend/engine/share.c
+ENGINE += backend/engine/window.c
 
 # The part of fs/ that includes no FUSE header: unit tests link it.
 LIBFS :=

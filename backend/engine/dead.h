@@ -20,12 +20,15 @@ struct dead {
 struct dead_read {
 	void (*fn)(struct dead_read *r, int err, struct blob *body);
 	void *arg;
-	char *id; /* the engine's */
+	struct engine *engine; /* the rest is the engine's */
+	char *id;
 	struct driver_req req;
 };
 
-/* BODY is borrowed for the call. -ENOENT when it is gone meanwhile. */
+/* r->fn later; -ENOENT when it is gone meanwhile. BODY is borrowed: take a
+ * reference, then call dead_read_fini() and free R. */
 void dead_read(struct engine *e, struct dead *d, struct dead_read *r);
+void dead_read_fini(struct dead_read *r);
 /* Removes D for good / puts it back into the queue, attempts 0. D is gone after
  * (dead_removed() is not called). 0 or -ENOMEM. */
 int dead_discard(struct engine *e, struct dead *d);

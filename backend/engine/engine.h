@@ -90,6 +90,8 @@ void engine_destroy(struct engine *e);
 /* Takes over what an earlier daemon left, then begins to poll. FN(ARG) once the
  * first poll was answered or failed (role=out: once the store was read). */
 void engine_start(struct engine *e, void (*fn)(void *arg, int err), void *arg);
+/* The driver's on_change: another process changed the queue. */
+void engine_driver_changed(struct engine *e);
 /* New policies, from the next decision on. The role cannot change. */
 void engine_configure(struct engine *e, const struct engine_config *cfg);
 /*
@@ -133,7 +135,7 @@ int engine_may(struct engine *e, struct message *m, struct proc *caller);
  * -EBUSY, -EAGAIN as above.
  */
 int engine_remove(struct engine *e, struct message *m, struct proc *caller);
-/* Bury M with REASON; the same errors and effect. */
+/* Bury M with REASON (a string constant); the same errors and effect. */
 int engine_bury(struct engine *e, struct message *m, struct proc *caller,
 	const char *reason);
 /* Give M back, to be ready again in DELAY_NS (-1: the usual retry delay).

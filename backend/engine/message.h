@@ -15,6 +15,13 @@ enum message_state {
 	                     being told, then the object is freed */
 };
 
+/* A place in the line of what must be confirmed (barrier.c). Zero-initialise. */
+struct ticket {
+	uint64_t number;
+	bool open;
+	TAILQ_ENTRY(ticket) link;
+};
+
 /* What the driver has still to be told about a message (ledger.h). */
 enum {
 	WANT_FINAL = 1 << 0,   /* DELETE, RELEASE or BURY, as `final` says */
@@ -39,6 +46,7 @@ struct message {
 	/* the engine's own */
 	TAILQ_ENTRY(message) link; /* of the window, or of those in flight */
 	struct heap_node due;      /* when its lease is to be looked at */
+	bool given_back;           /* SETTLING: unread, for another mount */
 	bool recorded;             /* the driver keeps a claim record of it */
 	bool busy;                 /* a settle of it is under way */
 	unsigned wants;
@@ -46,9 +54,9 @@ struct message {
 	int64_t renew_ns;    /* WANT_RENEW: for how long */
 	int64_t want_since_ns;
 	struct settle final; /* WANT_FINAL: op, delay_ns, attempts, reason */
-	uint64_t ticket;     /* WANT_FINAL: of the barrier */
+	struct ticket ticket; /* WANT_FINAL: of the barrier */
 	TAILQ_ENTRY(message) want_link;
-	bool want_queued;
+	bool want_queued, want_urgent;
 };
 
 TAILQ_HEAD(message_list, message);

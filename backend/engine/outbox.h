@@ -46,7 +46,7 @@ struct draft {
 	int put_err;
 	int64_t until_ns; /* SENT: when it is forgotten */
 	int64_t touched_ns; /* monotonic; of the last write or rename */
-	uint64_t ticket;
+	struct ticket ticket;
 	TAILQ_HEAD(, draft_flush) flushes;
 };
 

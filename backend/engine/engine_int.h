@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/* The engine's inside, shared by its own files only. */
+#ifndef SPOOLFS_ENGINE_INT_H
+#define SPOOLFS_ENGINE_INT_H
+
+#include "../base/clock.h"
+#include "../base/log.h"
+#include "../base/loop.h"
+#include "dead.h"
+#include "engine.h"
+#include "outbox.h"
+#include "procs.h"
+#include "share.h"
+
+struct claim;
+
+/* Messages that want the driver to be told something (ledger.c). */
+struct ledger {
+	TAILQ_HEAD(ledger_list, message) urgent; /* finals, renewals */
+	struct ledger_list lazy;                 /* claim records, oldest first */
+	unsigned n_urgent;
+	unsigned in_flight; /* requests */
+	struct loop_timer timer;
+	struct backoff retry;
+	int64_t retry_at_ns; /* 0: no failure */
+};
+
+/* Who waits until everything so far is durable (barrier.c). */
+struct barrier {
+	uint64_t next_ticket;     /* given to deletions and sends in turn */
+	TAILQ_HEAD(, ticket) tickets; /* not yet confirmed, oldest first */
+	TAILQ_HEAD(, engine_sync) syncs;
+	struct loop_task task;
+	bool syncing;
+	uint64_t syncing_ticket;
+};
+
+struct engine {
+	struct loop *loop;
+	struct driver *driver;
+	struct engine_config cfg;
+	struct engine_events ev;
+	struct procs *procs;
+
+	/* window */
+	struct message_list ready, in_flight;
+	unsigned n_ready, n_in_flight, n_settling;
+	size_t ready_bytes, in_flight_bytes;
+	TAILQ_HEAD(, engine_waiter) waiters;
+	struct heap due;             /* lease deadlines of messages */
+	struct loop_timer due_timer;
+	bool was_ready;
+
+	/* polling */
+	struct poller poller;
+	struct loop_timer poll_timer;
+	int64_t poll_due_ns;   /* a message will be ready then, though asleep */
+	int64_t hold_off_ns;   /* others come first until then */
+	unsigned short seed[3];
+	bool loaded;
+	enum poller_state told_state;
+	void (*started)(void *arg, int err);
+	void *started_arg;
+
+	/* the other mounts */
+	bool told_hungry, peers_asked, peers_again;
+	unsigned n_peers;
+	int64_t consumed_ns, gave_ns; /* wall clock */
+	struct loop_timer hungry_timer;
+
+	struct ledger ledger;
+	struct barrier barrier;
+
+	/* outbox */
+	struct draft_list drafts, outbox, sent;
+	unsigned n_drafts, n_outbox, n_sent, n_stale;
+	size_t sent_bytes;
+	unsigned store_busy; /* requests under way */
+	uint64_t serial;
+	struct loop_timer sent_timer, stale_timer, outbox_timer;
+	struct backoff outbox_retry;
+	bool outbox_failed;
+
+	/* dead letters */
+	struct dead *dead;
+	bool dead_asked, dead_again;
+
+	/* depth */
+	struct loop_timer depth_timer;
+	bool depth_asked;
+	uint64_t depth, dead_total;
+
+	/* ending */
+	bool stopping, draining, stopped, finish_told;
+	struct loop_timer stop_timer;
+	struct loop_task stop_task;
+	void (*stop_fn)(void *arg);
+	void *stop_arg;
+
+	unsigned requests; /* under way */
+	struct engine_stats stats; /* the counters */
+	char last_error[240];
+};
+
+/* engine.c */
+double engine_random(struct engine *e);
+void engine_changed(struct engine *e);
+/* Counts and remembers an error of the driver; logs it once per text. */
+void engine_error(struct engine *e, const char *what, const struct driver_req *req);
+/* Gives REQ (zeroed but for its inputs) to the driver, counting it. */
+void engine_submit(struct engine *e, struct driver_req *req);
+/* First line of every done(): the request came back. */
+void engine_answered(struct engine *e);
+void engine_poll_soon(struct engine *e);
+/* Something is to be had at AT_NS (monotonic): poll then, if not before. */
+void engine_poll_at(struct engine *e, int64_t at_ns);
+void engine_depth_soon(struct engine *e);
+
+/* ending.c */
+void engine_end_init(struct engine *e);
+void engine_end_fini(struct engine *e);
+/* Something that an ending waits for may be finished. */
+void engine_check_end(struct engine *e);
+
+/* window.c */
+void window_init(struct engine *e);
+void window_arrive(struct engine *e, struct driver_msg *msgs, unsigned n);
+/* Gives back the N youngest unread messages (all: UINT_MAX). */
+void window_give_back(struct engine *e, unsigned n);
+void window_add_ready(struct engine *e, struct message *m);
+void window_take_ready(struct engine *e, struct message *m);
+void window_check_room(struct engine *e);
+void window_serve_waiters(struct engine *e);
+void window_due_changed(struct engine *e);
+/* Sets when M's lease is looked at next. */
+void window_set_due(struct engine *e, struct message *m, int64_t at_ns);
+/* The lease of M is gone: tell and free it. */
+void window_lost(struct engine *e, struct message *m, const char *why);
+/* M leaves the window or the claims for good; the ledger does the rest. */
+void window_detach(struct engine *e, struct message *m);
+void window_fini(struct engine *e);
+
+/* peers.c: the other mounts */
+void peers_check(struct engine *e);
+void peers_tell(struct engine *e);
+void peers_changed(struct engine *e);
+void peers_init(struct engine *e);
+
+/* ledger.c */
+void ledger_init(struct engine *e);
+void ledger_fini(struct engine *e);
+/* M is to be told to the driver as WANT says; a WANT_FINAL takes m->final. */
+void ledger_want(struct engine *e, struct message *m, unsigned want);
+/* Drops a wish that was not sent yet. */
+void ledger_drop(struct engine *e, struct message *m, unsigned want);
+/* Sends everything now. */
+void ledger_flush(struct engine *e);
+bool ledger_idle(const struct engine *e);
+
+/* barrier.c */
+void barrier_init(struct engine *e);
+/* T must stay where it is until it was left; leaving twice is harmless. */
+void barrier_enter(struct engine *e, struct ticket *t);
+void barrier_leave(struct engine *e, struct ticket *t);
+/* The backend does not answer: those who wait get ERR. */
+void barrier_fail(struct engine *e, int err);
+
+/* draft.c */
+struct draft *draft_new(struct engine *e, const char *name);
+/* Takes D out of the list its state says. */
+void draft_unlist(struct engine *e, struct draft *d);
+void draft_free(struct engine *e, struct draft *d);
+/* Frees a dropped D as soon as nobody refers to it any more. */
+void draft_reap(struct engine *e, struct draft *d);
+
+/* outbox.c */
+void outbox_init(struct engine *e);
+void outbox_load(struct engine *e, struct driver_draft *drafts, unsigned n);
+void outbox_fini(struct engine *e);
+void outbox_flush(struct engine *e);
+bool outbox_idle(const struct engine *e);
+
+/* dead.c: asks the driver for its list, as far as the window goes */
+void dead_refresh(struct engine *e);
+void dead_fini(struct engine *e);
+
+#endif

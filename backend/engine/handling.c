@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* What users of the engine do with one message (engine.h, "messages"). */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "claim.h"
+
+static bool closed(const struct engine *e)
+{
+	return e->stopping || e->draining;
+}
+
+int engine_may(struct engine *e, struct message *m, struct proc *caller)
+{
+	if (m->state == MESSAGE_READY)
+		return closed(e) ? -EAGAIN : 0;
+	if (m->state == MESSAGE_CLAIMED && claim_allows(e, m, caller))
+		return 0;
+	return m->state == MESSAGE_SETTLING ? -ENOENT : -EBUSY;
+}
+
+int engine_claim(struct engine *e, struct message *m, struct proc *caller, bool explicit,
+	bool opens)
+{
+	int err = engine_may(e, m, caller);
+
+	if (!err && m->state == MESSAGE_READY)
+		err = claim_start(e, m, caller, explicit);
+	if (err)
+		return err;
+	m->claim->explicit |= explicit;
+	m->claim->opens += opens;
+	return 0;
+}
+
+void engine_was_read(struct message *m)
+{
+	if (m->claim)
+		m->claim->read = true;
+}
+
+void engine_close(struct engine *e, struct message *m)
+{
+	struct claim *c = m->claim;
+
+	if (m->state != MESSAGE_CLAIMED || !c->opens)
+		return;
+	c->opens--;
+	if (!c->opens && !c->read && !c->explicit)
+		claim_undo(e, m);
+}
+
+bool engine_is_opener(const struct message *m, const struct proc *caller)
+{
+	return m->claim && m->claim->chain.n && m->claim->chain.p[0] == caller;
+}
+
+static void finish(struct engine *e, struct message *m, const struct settle *final)
+{
+	e->consumed_ns = clock_wall();
+	window_detach(e, m);
+	m->final = *final;
+	e->n_settling++;
+	ledger_want(e, m, WANT_FINAL);
+	engine_check_end(e);
+}
+
+int engine_bury(struct engine *e, struct message *m, struct proc *caller,
+	const char *reason)
+{
+	int err = engine_may(e, m, caller);
+
+	if (err)
+		return err;
+	log_info("lease", "buried id=%s reason=%s", m->d.id, reason);
+	e->stats.buried_total++;
+	finish(e, m,
+		&(struct settle){.op = SETTLE_BURY,
+			.attempts = m->d.attempts,
+			.reason = reason});
+	return 0;
+}
+
+int engine_remove(struct engine *e, struct message *m, struct proc *caller)
+{
+	int err = engine_may(e, m, caller);
+	bool read = m->claim && m->claim->read;
+
+	if (err)
+		return err;
+	if (!read && !e->cfg.rm_unread_deletes)
+		return engine_bury(e, m, caller, "unread");
+	e->stats.handled_total++;
+	finish(e, m, &(struct settle){.op = SETTLE_DELETE});
+	return 0;
+}
+
+int engine_release(struct engine *e, struct message *m, int64_t delay_ns)
+{
+	if (m->state != MESSAGE_CLAIMED)
+		return -EINVAL;
+	claim_end(e, m, LEASE_RELEASED, delay_ns);
+	return 0;
+}
+
+void engine_touch(struct engine *e, struct message *m)
+{
+	if (m->state != MESSAGE_CLAIMED)
+		return;
+	claim_touch(m->claim);
+	m->renew_ns = e->cfg.lease.visibility_ns;
+	ledger_want(e, m, WANT_RENEW);
+}
+
+int engine_alias(struct engine *e, struct message *m, const char *alias)
+{
+	char *copy = strdup(alias);
+
+	if (!copy)
+		return -ENOMEM;
+	free(m->alias);
+	m->alias = copy;
+	ledger_want(e, m, WANT_CLAIM);
+	return 0;
+}

@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Drafts and the outbox.
+ *
+ * What a writer closed is put into the store (durably, before his close()
+ * returns) as a draft, whole; the last close makes it a waiting message. The
+ * two are separate steps since nothing tells at a close() whether it is the
+ * last: `{ a; b; } > f` closes three times.
+ */
+#include "outbox.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine_int.h"
+
+/* Sent drafts kept for reading: beyond this the oldest is forgotten early. */
+#define SENT_MAX       4096
+#define SENT_BYTES_MAX ((size_t)8 << 20)
+
+struct store_req {
+	struct driver_req req;
+	struct engine *e;
+	struct draft *d; /* NULL once nobody waits for the answer */
+	char *name;
+	struct blob *body;
+	struct ticket ticket;
+};
+
+static void put(struct engine *e, struct draft *d);
+static void advance(struct engine *e, struct draft *d);
+
+/* ---- requests to the store ---- */
+
+static struct store_req *store_req(struct engine *e, struct draft *d, enum driver_op op,
+	void (*done)(struct driver_req *req))
+{
+	struct store_req *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->e = e;
+	s->d = d;
+	s->req.op = op;
+	s->req.done = done;
+	s->req.arg = s;
+	s->req.u.draft.id = d->store_id;
+	return s;
+}
+
+static void store_submit(struct store_req *s)
+{
+	s->e->store_busy++;
+	engine_submit(s->e, &s->req);
+}
+
+/* The first lines of every answer. */
+static struct engine *store_answered(struct store_req *s, const char *what)
+{
+	struct engine *e = s->e;
+
+	engine_answered(e);
+	e->store_busy--;
+	if (s->req.err)
+		engine_error(e, what, &s->req);
+	return e;
+}
+
+static void store_free(struct store_req *s)
+{
+	driver_req_fini(&s->req);
+	blob_unref(s->body);
+	free(s->name);
+	free(s);
+}
+
+/* ---- making it durable ---- */
+
+static void answer_flushes(struct draft *d, uint64_t version, int err)
+{
+	struct draft_flush *f, *next;
+
+	for (f = TAILQ_FIRST(&d->flushes); f; f = next) {
+		next = TAILQ_NEXT(f, link);
+		if (!err && f->version > version)
+			continue;
+		TAILQ_REMOVE(&d->flushes, f, link);
+		f->fn(f, err);
+	}
+}
+
+/* The errors a close() may say. */
+static int close_error(int err)
+{
+	return err == -ENOSPC || err == -EILSEQ || err == -ENOMEM ? err
+		: err == -EMSGSIZE ? -EFBIG
+				   : -EIO;
+}
+
+static void put_answered(struct driver_req *req)
+{
+	struct store_req *s = req->arg;
+	struct engine *e = store_answered(s, "storing a draft");
+	struct draft *d = s->d;
+
+	d->putting = false;
+	d->put_err = req->err ? close_error(req->err) : 0;
+	if (!req->err) {
+		d->store_id = req->u.draft.id;
+		d->stored_version = d->put_version;
+		blob_unref(d->stored);
+		d->stored = s->body;
+		s->body = NULL;
+	}
+	store_free(s);
+	answer_flushes(d, d->stored_version, d->put_err);
+	advance(e, d);
+	engine_check_end(e);
+}
+
+/* Stores D as it is now. One at a time; advance() looks again afterwards. */
+static void put(struct engine *e, struct draft *d)
+{
+	struct store_req *s;
+
+	if (d->putting || d->sending)
+		return;
+	s = store_req(e, d, DRIVER_DRAFT_PUT, put_answered);
+	if (s)
+		s->name = strdup(d->name);
+	if (s)
+		s->body = blob_create(d->data.p, d->data.len);
+	if (!s || !s->name || !s->body) {
+		d->put_err = -ENOMEM;
+		if (s)
+			store_free(s);
+		answer_flushes(d, 0, -ENOMEM);
+		return;
+	}
+	d->putting = true;
+	d->put_version = d->version;
+	s->req.u.draft.name = s->name;
+	s->req.u.draft.body = s->body;
+	s->req.u.draft.begun_ns = d->begun_ns;
+	s->req.u.draft.mode = d->mode;
+	s->req.u.draft.uid = d->uid;
+	s->req.u.draft.gid = d->gid;
+	store_submit(s);
+}
+
+void draft_flush(struct engine *e, struct draft *d, struct draft_flush *f)
+{
+	if (d->stored_version == d->version || d->state == DRAFT_DROPPED) {
+		f->fn(f, 0);
+		return;
+	}
+	f->version = d->version;
+	TAILQ_INSERT_TAIL(&d->flushes, f, link);
+	put(e, d);
+}
+
+/* ---- sending ---- */
+
+static void sent(struct engine *e, struct draft *d)
+{
+	draft_unlist(e, d);
+	barrier_leave(e, &d->ticket);
+	d->state = DRAFT_SENT;
+	d->until_ns = clock_mono() + DRAFT_LINGER_NS;
+	buf_fini(&d->data);
+	TAILQ_INSERT_TAIL(&e->sent, d, link);
+	e->n_sent++;
+	e->sent_bytes += draft_size(d);
+	e->stats.sent_total++;
+	if (!loop_timer_is_set(&e->sent_timer))
+		loop_timer_set(e->loop, &e->sent_timer, d->until_ns);
+	e->ev.draft_sent(e->ev.arg, d);
+	engine_poll_soon(e);
+	engine_depth_soon(e);
+}
+
+/* Forgets the sent ones whose time is over, or that are too many. */
+static void forget_sent(void *arg)
+{
+	struct engine *e = arg;
+	int64_t now = clock_mono();
+	struct draft *d;
+
+	while ((d = TAILQ_FIRST(&e->sent)) &&
+		(d->until_ns <= now || e->n_sent > SENT_MAX ||
+			e->sent_bytes > SENT_BYTES_MAX)) {
+		e->ev.draft_gone(e->ev.arg, d);
+		draft_unlist(e, d);
+		draft_free(e, d);
+	}
+	loop_timer_set(e->loop, &e->sent_timer, d ? d->until_ns : CLOCK_NEVER);
+}
+
+static void outbox_retry_later(struct engine *e, const struct driver_req *req)
+{
+	int64_t sleep = backoff_empty(&e->outbox_retry, engine_random(e));
+
+	if (req->retry_after_ns > sleep)
+		sleep = req->retry_after_ns;
+	e->outbox_failed = true;
+	loop_timer_set(e->loop, &e->outbox_timer, clock_mono() + sleep);
+	barrier_fail(e, -EIO);
+}
+
+static void send_answered(struct driver_req *req)
+{
+	struct store_req *s = req->arg;
+	struct engine *e = store_answered(s, "sending");
+	struct draft *d = s->d;
+
+	d->sending = false;
+	if (req->err && req->err != -ENOENT) {
+		outbox_retry_later(e, req);
+	} else {
+		if (!req->err && e->outbox_failed) {
+			e->outbox_failed = false;
+			backoff_hit(&e->outbox_retry);
+			outbox_flush(e);
+		}
+		sent(e, d);
+		if (e->n_sent > SENT_MAX || e->sent_bytes > SENT_BYTES_MAX)
+			forget_sent(e);
+	}
+	store_free(s);
+	engine_check_end(e);
+}
+
+static void send_now(struct engine *e, struct draft *d)
+{
+	bool empty = !d->store_id;
+	struct store_req *s =
+		store_req(e, d, empty ? DRIVER_SEND : DRIVER_DRAFT_SEND, send_answered);
+
+	if (s && !(s->name = strdup(d->name))) {
+		store_free(s);
+		s = NULL;
+	}
+	if (s && empty && !(s->body = blob_create("", 0))) {
+		store_free(s);
+		s = NULL;
+	}
+	if (!s) {
+		loop_timer_set(e->loop, &e->outbox_timer, clock_mono() + NS_PER_S);
+		return;
+	}
+	d->sending = true;
+	if (empty) {
+		memset(&s->req.u, 0, sizeof(s->req.u));
+		s->req.u.send.given = s->name;
+		s->req.u.send.body = s->body;
+	} else {
+		s->req.u.draft.given = s->name;
+	}
+	store_submit(s);
+}
+
+/* Into the outbox: from now on it is the backend's as soon as it takes it. */
+static void send(struct engine *e, struct draft *d)
+{
+	draft_unlist(e, d);
+	d->state = DRAFT_SENDING;
+	barrier_enter(e, &d->ticket);
+	TAILQ_INSERT_TAIL(&e->outbox, d, link);
+	e->n_outbox++;
+	if (!e->outbox_failed || TAILQ_FIRST(&e->outbox) == d)
+		send_now(e, d);
+	engine_changed(e);
+}
+
+/* Closed and not to be sent: it waits in .drafts/, if it could be stored. */
+static void keep(struct engine *e, struct draft *d)
+{
+	if (d->cut && d->state == DRAFT_OPEN)
+		log_warn("outbox", "writer was ended by a signal: kept in .drafts name=%s",
+			d->name);
+	d->state = DRAFT_KEPT;
+	if (!loop_timer_is_set(&e->stale_timer))
+		loop_timer_set(e->loop, &e->stale_timer, clock_mono() + DRAFT_STALE_NS);
+	engine_changed(e);
+}
+
+/* The close of what could not be stored said so: what was stored before stays a
+ * draft, and the rest is dropped, told in the log. */
+static void give_up(struct engine *e, struct draft *d)
+{
+	log_error("outbox", "could not be stored, its writer was told name=%s", d->name);
+	if (d->put_err == -EILSEQ || d->store_id) {
+		d->cut = true;
+		keep(e, d);
+		return;
+	}
+	e->ev.draft_gone(e->ev.arg, d);
+	draft_unlist(e, d);
+	d->state = DRAFT_DROPPED;
+	draft_reap(e, d);
+}
+
+/* Something about D is done: the next step, if nobody writes to it. */
+static void advance(struct engine *e, struct draft *d)
+{
+	if (d->state == DRAFT_DROPPED) {
+		draft_reap(e, d);
+		return;
+	}
+	if (d->state == DRAFT_SENDING || d->state == DRAFT_SENT || d->putting || d->naming)
+		return;
+	if (d->stored_version != d->version && !TAILQ_EMPTY(&d->flushes)) {
+		put(e, d);
+		return;
+	}
+	if (d->writers || !TAILQ_EMPTY(&d->flushes))
+		return;
+	if (d->stored_version != d->version) {
+		if (d->put_err)
+			give_up(e, d);
+		else
+			put(e, d);
+		return;
+	}
+	if (d->keep || d->cut)
+		keep(e, d);
+	else
+		send(e, d);
+}
+
+void draft_close(struct engine *e, struct draft *d)
+{
+	d->writers--;
+	if (!d->writers)
+		advance(e, d);
+}
+
+/* ---- names ---- */
+
+static void named(struct driver_req *req)
+{
+	struct store_req *s = req->arg;
+	struct engine *e = store_answered(s, "renaming a draft");
+	struct draft *d = s->d;
+
+	d->naming = false;
+	barrier_leave(e, &s->ticket);
+	store_free(s);
+	advance(e, d);
+	engine_check_end(e);
+}
+
+static int store_name(struct engine *e, struct draft *d)
+{
+	struct store_req *s = store_req(e, d, DRIVER_DRAFT_NAME, named);
+
+	if (!s)
+		return -ENOMEM;
+	s->name = strdup(d->name);
+	if (!s->name) {
+		store_free(s);
+		return -ENOMEM;
+	}
+	s->req.u.draft.name = s->name;
+	d->naming = true;
+	barrier_enter(e, &s->ticket);
+	store_submit(s);
+	return 0;
+}
+
+int draft_rename(struct engine *e, struct draft *d, const char *name, bool keep_it)
+{
+	char *copy = strdup(name);
+
+	if (!copy)
+		return -ENOMEM;
+	free(d->name);
+	d->name = copy;
+	d->touched_ns = clock_mono();
+	if (d->state == DRAFT_SENT || d->state == DRAFT_SENDING)
+		return 0;
+	d->keep = keep_it;
+	if (!d->writers)
+		d->cut = false;
+	if (d->putting)
+		d->version++; /* it is being stored under its old name */
+	else if (keep_it && d->store_id)
+		return store_name(e, d);
+	if (!d->writers)
+		advance(e, d);
+	return 0;
+}
+
+static void dropped(struct driver_req *req)
+{
+	struct store_req *s = req->arg;
+	struct engine *e = store_answered(s, "discarding a draft");
+
+	barrier_leave(e, &s->ticket);
+	store_free(s);
+	engine_check_end(e);
+}
+
+void draft_discard(struct engine *e, struct draft *d)
+{
+	struct store_req *s;
+
+	if (d->state == DRAFT_SENDING)
+		return;
+	if (d->state != DRAFT_SENT && d->store_id) {
+		s = store_req(e, d, DRIVER_DRAFT_DROP, dropped);
+		if (s) {
+			s->d = NULL;
+			barrier_enter(e, &s->ticket);
+			store_submit(s);
+		}
+	}
+	draft_unlist(e, d);
+	d->state = DRAFT_DROPPED;
+	engine_changed(e);
+	draft_reap(e, d);
+}
+
+/* ---- start, timers, end ---- */
+
+static void tell_stale(void *arg)
+{
+	struct engine *e = arg;
+	int64_t now = clock_mono(), next = CLOCK_NEVER;
+	struct draft *d;
+
+	TAILQ_FOREACH(d, &e->drafts, link) {
+		if (d->stale_told || d->state != DRAFT_KEPT)
+			continue;
+		if (d->touched_ns + DRAFT_STALE_NS > now) {
+			if (d->touched_ns + DRAFT_STALE_NS < next)
+				next = d->touched_ns + DRAFT_STALE_NS;
+			continue;
+		}
+		d->stale_told = true;
+		e->n_stale++;
+		log_warn("outbox", "draft left alone for 10 min name=%s", d->name);
+		engine_changed(e);
+	}
+	loop_timer_set(e->loop, &e->stale_timer, next);
+}
+
+static void retry(void *arg)
+{
+	struct engine *e = arg;
+	struct draft *d = TAILQ_FIRST(&e->outbox);
+
+	if (d && !d->sending)
+		send_now(e, d);
+	if (d && !e->outbox_failed)
+		outbox_flush(e);
+}
+
+void outbox_flush(struct engine *e)
+{
+	struct draft *d;
+
+	TAILQ_FOREACH(d, &e->outbox, link)
+	if (!d->sending)
+		send_now(e, d);
+}
+
+bool outbox_idle(const struct engine *e)
+{
+	return !e->store_busy && TAILQ_EMPTY(&e->outbox);
+}
+
+void outbox_load(struct engine *e, struct driver_draft *drafts, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct draft *d = draft_new(e, drafts[i].name);
+
+		if (!d)
+			continue;
+		d->store_id = drafts[i].id;
+		d->stored = drafts[i].body;
+		drafts[i].body = NULL;
+		d->begun_ns = drafts[i].begun_ns;
+		d->mtime_ns = drafts[i].begun_ns;
+		d->mode = drafts[i].mode;
+		d->uid = drafts[i].uid;
+		d->gid = drafts[i].gid;
+		d->keep = !drafts[i].outbox;
+		e->ev.draft_found(e->ev.arg, d);
+		advance(e, d);
+	}
+}
+
+void outbox_init(struct engine *e)
+{
+	static const struct backoff_config cfg = {
+		.floor_ns = NS_PER_S,
+		.ceiling_ns = 60 * NS_PER_S,
+		.factor = 2,
+		.jitter_percent = 20,
+	};
+
+	TAILQ_INIT(&e->drafts);
+	TAILQ_INIT(&e->outbox);
+	TAILQ_INIT(&e->sent);
+	loop_timer_init(&e->sent_timer, forget_sent, e);
+	loop_timer_init(&e->stale_timer, tell_stale, e);
+	loop_timer_init(&e->outbox_timer, retry, e);
+	backoff_init(&e->outbox_retry, &cfg);
+}
+
+static void free_all(struct engine *e, struct draft_list *list)
+{
+	struct draft *d;
+
+	while ((d = TAILQ_FIRST(list))) {
+		draft_unlist(e, d);
+		draft_free(e, d);
+	}
+}
+
+void outbox_fini(struct engine *e)
+{
+	loop_timer_clear(e->loop, &e->sent_timer);
+	loop_timer_clear(e->loop, &e->stale_timer);
+	loop_timer_clear(e->loop, &e->outbox_timer);
+	free_all(e, &e->sent);
+	free_all(e, &e->outbox);
+	free_all(e, &e->drafts);
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/* The window: messages leased here that nobody has claimed, in queue order. */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "claim.h"
+
+/* What is claimed stays in memory; beyond so many windows polling stops. */
+#define CLAIMED_WINDOWS      16
+#define CLAIMED_WINDOW_BYTES 4
+
+const struct message_list *engine_ready(const struct engine *e)
+{
+	return &e->ready;
+}
+
+const struct message_list *engine_in_flight(const struct engine *e)
+{
+	return &e->in_flight;
+}
+
+/* Room is asked for again only when a good part of the window is free, so that
+ * a consumer does not cost a poll per message. */
+void window_check_room(struct engine *e)
+{
+	unsigned max = e->cfg.window;
+	size_t bytes = e->cfg.window_bytes;
+	bool full = e->poller.full;
+
+	if (e->n_ready >= max || e->ready_bytes >= bytes ||
+		e->n_in_flight >= max * CLAIMED_WINDOWS ||
+		e->in_flight_bytes >= bytes * CLAIMED_WINDOW_BYTES)
+		full = true;
+	else if (e->n_ready <= max - (max + 3) / 4 && e->ready_bytes <= bytes - bytes / 4)
+		full = false;
+	if (full == e->poller.full)
+		return;
+	poller_set_full(&e->poller, full);
+	engine_poll_soon(e);
+}
+
+static void tell_ready(struct engine *e)
+{
+	bool is = e->n_ready > 0;
+
+	if (is == e->was_ready)
+		return;
+	e->was_ready = is;
+	if (e->ev.ready_changed)
+		e->ev.ready_changed(e->ev.arg, is);
+}
+
+void window_add_ready(struct engine *e, struct message *m)
+{
+	m->state = MESSAGE_READY;
+	message_insert(&e->ready, m);
+	e->n_ready++;
+	e->ready_bytes += m->d.size;
+	tell_ready(e);
+}
+
+void window_take_ready(struct engine *e, struct message *m)
+{
+	TAILQ_REMOVE(&e->ready, m, link);
+	e->n_ready--;
+	e->ready_bytes -= m->d.size;
+	if (!e->n_ready)
+		e->hold_off_ns = 0;
+	tell_ready(e);
+	window_check_room(e);
+}
+
+/* ---- lease deadlines ---- */
+
+void window_due_changed(struct engine *e)
+{
+	struct heap_node *n = heap_min(&e->due);
+
+	loop_timer_set(e->loop, &e->due_timer, n ? n->key : CLOCK_NEVER);
+}
+
+void window_set_due(struct engine *e, struct message *m, int64_t at_ns)
+{
+	const struct heap_node *min = heap_min(&e->due);
+	int64_t before = min ? min->key : CLOCK_NEVER;
+
+	if (at_ns == CLOCK_NEVER)
+		heap_remove(&e->due, &m->due);
+	else if (heap_set(&e->due, &m->due, at_ns))
+		log_error("window", "out of memory: a lease will not be renewed");
+	min = heap_min(&e->due);
+	if ((min ? min->key : CLOCK_NEVER) != before)
+		window_due_changed(e);
+}
+
+/*
+ * An unread message at its half-life: renew. Those due soon after go with it,
+ * in one request and without a wake-up of their own.
+ */
+static void renew_unread(struct engine *e, struct message *m, int64_t now)
+{
+	int64_t visibility = e->cfg.lease.visibility_ns;
+
+	m->renew_ns = visibility;
+	window_set_due(e, m, lease_renew_at(now + visibility, visibility));
+	ledger_want(e, m, WANT_RENEW);
+}
+
+static void due(void *arg)
+{
+	struct engine *e = arg;
+	int64_t now = clock_mono();
+	int64_t slack = e->cfg.lease.visibility_ns / 8;
+	struct heap_node *n;
+
+	while ((n = heap_min(&e->due)) && n->key <= now + slack) {
+		struct message *m =
+			(struct message *)((char *)n - offsetof(struct message, due));
+
+		if (m->state == MESSAGE_READY)
+			renew_unread(e, m, now);
+		else if (n->key > now)
+			break;
+		else
+			claim_look(e, m);
+	}
+	window_due_changed(e);
+}
+
+void window_init(struct engine *e)
+{
+	TAILQ_INIT(&e->ready);
+	TAILQ_INIT(&e->in_flight);
+	TAILQ_INIT(&e->waiters);
+	loop_timer_init(&e->due_timer, due, e);
+}
+
+/* ---- coming and going ---- */
+
+static void arrive_one(struct engine *e, struct driver_msg *d)
+{
+	struct message *m = message_create(d);
+
+	if (!m) {
+		log_error("window", "out of memory: a message waits for its lease to end");
+		return;
+	}
+	e->stats.received_total++;
+	if (m->d.record) {
+		claim_restore(e, m);
+		return;
+	}
+	window_add_ready(e, m);
+	window_set_due(e, m,
+		lease_renew_at(m->d.lease_until_ns, e->cfg.lease.visibility_ns));
+	e->ev.arrived(e->ev.arg, m);
+	window_serve_waiters(e);
+}
+
+void window_arrive(struct engine *e, struct driver_msg *msgs, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		arrive_one(e, &msgs[i]);
+	if (e->stopping || e->draining || e->poller.paused)
+		window_give_back(e, UINT32_MAX);
+	window_check_room(e);
+	peers_check(e);
+}
+
+/* Out of window or claims; what follows is a final wish, or freeing it. */
+void window_detach(struct engine *e, struct message *m)
+{
+	heap_remove(&e->due, &m->due);
+	if (m->state == MESSAGE_READY) {
+		window_take_ready(e, m);
+	} else if (m->state == MESSAGE_CLAIMED) {
+		TAILQ_REMOVE(&e->in_flight, m, link);
+		e->n_in_flight--;
+		e->in_flight_bytes -= m->d.size;
+		claim_free(e, m);
+		window_check_room(e);
+	}
+	m->state = MESSAGE_SETTLING;
+}
+
+void window_give_back(struct engine *e, unsigned n)
+{
+	struct message *m;
+
+	while (n-- > 0 && (m = TAILQ_LAST(&e->ready, message_list))) {
+		e->ev.left(e->ev.arg, m);
+		window_detach(e, m);
+		m->given_back = true;
+		m->final = (struct settle){.op = SETTLE_RELEASE,
+			.attempts = m->d.attempts};
+		e->n_settling++;
+		ledger_want(e, m, WANT_FINAL);
+	}
+}
+
+void window_lost(struct engine *e, struct message *m, const char *why)
+{
+	e->stats.leases_lost += m->state == MESSAGE_CLAIMED;
+	log_info("lease", "%s id=%s", why, m->d.id);
+	e->ev.left(e->ev.arg, m);
+	window_detach(e, m);
+	ledger_drop(e, m, ~0u);
+	message_destroy(m);
+	engine_poll_soon(e);
+	engine_changed(e);
+	engine_check_end(e);
+}
+
+/* ---- those who wait in .next ---- */
+
+void window_serve_waiters(struct engine *e)
+{
+	struct engine_waiter *w;
+	struct message *m;
+	bool closed = e->stopping || e->draining;
+
+	while ((w = TAILQ_FIRST(&e->waiters)) && (closed || !TAILQ_EMPTY(&e->ready))) {
+		m = closed ? NULL : TAILQ_FIRST(&e->ready);
+		if (m && claim_start(e, m, w->caller, true))
+			return;
+		engine_next_cancel(e, w);
+		w->fn(w, m);
+	}
+}
+
+int engine_next(struct engine *e, struct engine_waiter *w, struct proc *caller,
+	bool nonblock)
+{
+	if (nonblock && TAILQ_EMPTY(&e->ready) && !e->stopping && !e->draining)
+		return -EAGAIN;
+	w->caller = procs_ref(caller);
+	w->queued = true;
+	TAILQ_INSERT_TAIL(&e->waiters, w, link);
+	window_serve_waiters(e);
+	if (w->queued)
+		peers_check(e);
+	return 0;
+}
+
+void engine_next_cancel(struct engine *e, struct engine_waiter *w)
+{
+	if (!w->queued)
+		return;
+	TAILQ_REMOVE(&e->waiters, w, link);
+	w->queued = false;
+	procs_unref(e->procs, w->caller);
+	w->caller = NULL;
+}
+
+void window_fini(struct engine *e)
+{
+	struct message *m;
+
+	loop_timer_clear(e->loop, &e->due_timer);
+	while ((m = TAILQ_FIRST(&e->ready))) {
+		TAILQ_REMOVE(&e->ready, m, link);
+		heap_remove(&e->due, &m->due);
+		message_destroy(m);
+	}
+	while ((m = TAILQ_FIRST(&e->in_flight))) {
+		TAILQ_REMOVE(&e->in_flight, m, link);
+		heap_remove(&e->due, &m->due);
+		claim_free(e, m);
+		message_destroy(m);
+	}
+	heap_fini(&e->due);
+}
