@@ -18,7 +18,7 @@ int log_set_debug(const char *list)
 {
 	char *copy = NULL;
 
-	if (list && *list) {
+	if (list) {
 		copy = strdup(list);
 		if (!copy)
 			return -ENOMEM;

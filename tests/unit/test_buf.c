@@ -74,7 +74,9 @@ TEST(pwrite_of_nothing_extends_nothing)
 	struct buf b = {0};
 
 	CHECK_INT(buf_pwrite(&b, "", 0, 50), 0);
+	CHECK_INT(buf_pwrite(&b, "", 0, SIZE_MAX), 0);
 	CHECK_INT(b.len, 0);
+	CHECK_STR(b.p, "");
 	buf_fini(&b);
 }
 

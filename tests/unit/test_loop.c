@@ -2,7 +2,9 @@
 #include "backend/base/loop.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <sys/epoll.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -109,6 +111,21 @@ TEST(what_cannot_be_watched_is_refused)
 	teardown(&f);
 }
 
+TEST(removing_twice_spares_the_next_user_of_the_descriptor)
+{
+	struct fixture f;
+	struct loop_fd old = {0};
+
+	setup(&f);
+	CHECK_INT(loop_fd_add(f.loop, &old, f.pipes[0][0], EPOLLIN, on_fd, &f), 0);
+	loop_fd_del(f.loop, &old);
+	watch(&f, 0, on_fd);
+	loop_fd_del(f.loop, &old);
+	loop_once(f.loop, 0);
+	CHECK_STR(f.log, "r");
+	teardown(&f);
+}
+
 /* Whichever comes first removes the other. */
 static void on_fd_remove_both(void *arg, uint32_t events)
 {
@@ -131,16 +148,17 @@ TEST(fetched_event_of_a_removed_descriptor_is_dropped)
 	teardown(&f);
 }
 
+/* Fetches both events again, and removes both below the outer round. */
 static void on_fd_inner_round(void *arg, uint32_t events)
 {
 	struct fixture *f = arg;
 
-	on_fd(f, events);
-	for (int i = 0; i < 2; i++) {
-		loop_fd_del(f->loop, &f->fds[i]);
-		watch(f, i, on_fd_remove_both);
+	if (!*f->log) {
+		on_fd(f, events);
+		loop_once(f->loop, 0);
+	} else {
+		on_fd_remove_both(f, events);
 	}
-	loop_once(f->loop, 0);
 }
 
 TEST(inner_round_drops_events_of_the_outer)
@@ -292,6 +310,20 @@ TEST(task_may_queue_itself_and_cancel_others)
 	teardown(&f);
 }
 
+TEST(cancelling_a_task_that_is_not_queued_does_nothing)
+{
+	struct fixture f;
+
+	setup(&f);
+	for (int i = 0; i < 2; i++)
+		loop_task_init(&f.tasks[i], on_task, &f);
+	loop_task_queue(f.loop, &f.tasks[0]);
+	loop_task_cancel(f.loop, &f.tasks[1]);
+	loop_once(f.loop, 0);
+	CHECK_STR(f.log, "k");
+	teardown(&f);
+}
+
 static void on_task_inner_round(void *arg)
 {
 	struct fixture *f = arg;
@@ -392,6 +424,27 @@ TEST(one_sleep_is_one_wakeup)
 	loop_once(f.loop, NS_PER_MS);
 	CHECK_INT(loop_wakeups(f.loop), 1);
 	CHECK_STR(f.log, "");
+	teardown(&f);
+}
+
+static void on_signal(int number)
+{
+	(void)number;
+}
+
+TEST(signal_ends_a_sleep_without_error)
+{
+	const struct sigaction act = {.sa_handler = on_signal};
+	/* Again and again: the first might come before the sleep begins. */
+	const struct itimerval every_ms = {{0, 1000}, {0, 1000}}, off = {{0, 0}, {0, 0}};
+	struct fixture f;
+
+	setup(&f);
+	CHECK_INT(sigaction(SIGALRM, &act, NULL), 0);
+	CHECK_INT(setitimer(ITIMER_REAL, &every_ms, NULL), 0);
+	CHECK_INT(loop_once(f.loop, CLOCK_NEVER), 0);
+	CHECK_INT(setitimer(ITIMER_REAL, &off, NULL), 0);
+	CHECK_INT(loop_wakeups(f.loop), 1);
 	teardown(&f);
 }
 
