@@ -107,12 +107,17 @@ TEST_SRCS := $(sort $(wildcard tests/unit/*.c tests/contract/*.c))
 TEST_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(TEST_SRCS))
 TEST_OBJS := $(call objects,$(TEST_SRCS))
 
-ALL_OBJS := $(LIB_OBJS) $(FS_OBJS) $(ANNOUNCER_OBJS) $(TEST_OBJS)
+# What measures spoolfs contains nothing of it.
+BENCH_SRCS := $(sort $(wildcard tests/bench/*.c))
+BENCH_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(BENCH_SRCS))
+BENCH_OBJS := $(call objects,$(BENCH_SRCS))
+
+ALL_OBJS := $(LIB_OBJS) $(FS_OBJS) $(ANNOUNCER_OBJS) $(TEST_OBJS) $(BENCH_OBJS)
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .PHONY: all run test check bench soak lint fmt install uninstall clean help \
-	deps test-programs FORCE
+	deps test-programs bench-programs FORCE
 
 all: $(PROGRAMS)
 
@@ -125,6 +130,10 @@ $(BUILD)/spoolfs-announcer: $(ANNOUNCER_OBJS)
 $(TEST_PROGRAMS): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_OBJS)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PKG_LIBS) -lm $(LDLIBS)
+
+$(BENCH_PROGRAMS): $(BUILD)/%: $(BUILD)/obj/%.o
+	@mkdir -p $(@D)
+	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PKG_LIBS_FUSE) -lm $(LDLIBS)
 
 $(ALL_OBJS): $(BUILD)/obj/%.o: %.c $(BUILD)/flags | deps
 	@mkdir -p $(@D)
@@ -141,6 +150,8 @@ deps:
 		{ echo 'scripts/bootstrap run installs what is missing' >&2; exit 1; }
 
 test-programs: $(TEST_PROGRAMS)
+
+bench-programs: $(BENCH_PROGRAMS)
 
 # ---- what people call -------------------------------------------------------
 
@@ -168,11 +179,11 @@ lint:
 fmt:
 	git ls-files -z '*.[ch]' | xargs -0 clang-format -i
 
-bench: all
-	@tests/bench/bench $(BUILD)
+bench: all bench-programs
+	@scripts/bench $(BUILD)
 
-soak: all
-	@tests/bench/soak $(BUILD)
+soak: all bench-programs
+	@scripts/soak $(BUILD)
 
 MANDIR := $(PREFIX)/share/man
 

@@ -87,7 +87,6 @@ static inline int test_run_one(const struct test *t, unsigned number)
 		t->fn();
 	printf("%sok %u - %s: %s\n", failed ? "not " : "", number,
 		slash ? slash + 1 : t->file, t->name);
-	fflush(stdout);
 	return failed;
 }
 
@@ -95,6 +94,8 @@ int main(int argc, char **argv)
 {
 	unsigned n = 0, failed = 0;
 
+	/* What was said before a crash, or at exit by a leak checker, is kept. */
+	setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
 	for (const struct test *t = test_first; t; t = t->next) {
 		if (argc > 1 && !strstr(t->name, argv[1]))
 			continue;
