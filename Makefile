@@ -127,13 +127,22 @@ $(BUILD)/spoolfs: $(LIB_OBJS) $(FS_OBJS)
 $(BUILD)/spoolfs-announcer: $(ANNOUNCER_OBJS)
 	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
 
-$(TEST_PROGRAMS): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_OBJS)
+# As an archive, so that a test contains what it tests and no more.
+$(BUILD)/libspoolfs.a: $(LIB_OBJS)
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+$(TEST_PROGRAMS): $(BUILD)/%: $(BUILD)/obj/%.o $(BUILD)/libspoolfs.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PKG_LIBS) -lm $(LDLIBS)
 
 $(BENCH_PROGRAMS): $(BUILD)/%: $(BUILD)/obj/%.o
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PKG_LIBS_FUSE) -lm $(LDLIBS)
+
+$(BENCH_PROGRAMS): $(BUILD)/%: $(BUILD)/obj/%.o
+	@mkdir -p $(@D)
+	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PKG_LIBS_FUSE) $(LDLIBS)
 
 $(ALL_OBJS): $(BUILD)/obj/%.o: %.c $(BUILD)/flags | deps
 	@mkdir -p $(@D)
