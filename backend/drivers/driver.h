@@ -224,6 +224,10 @@ void driver_draft_fini(struct driver_draft *d);
 void driver_detail(struct driver_req *req, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* Hands REQ back to its caller: traces it and calls done(). For drivers, which
+ * must have forgotten REQ by then. */
+void driver_complete(struct driver_req *req);
+
 /* How a driver is opened. Strings stay the caller's, during the call only. */
 struct driver_params {
 	struct loop *loop;
