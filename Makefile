@@ -15,6 +15,17 @@ BASE += backend/base/loop.c
 WIRE :=
 
 DRIVERS :=
+DRIVERS += backend/drivers/driver.c
+DRIVERS += backend/drivers/registry.c
+DRIVERS += backend/drivers/sqlite.c
+DRIVERS += backend/drivers/sqlite_db.c
+DRIVERS += backend/drivers/sqlite_file.c
+DRIVERS += backend/drivers/sqlite_mount.c
+DRIVERS += backend/drivers/sqlite_ops.c
+DRIVERS += backend/drivers/sqlite_schema.c
+DRIVERS += backend/drivers/sqlite_settle.c
+DRIVERS += backend/drivers/sqlite_watch.c
+DRIVERS += backend/drivers/sqlite_worker.c
 
 ENGINE :=
 ENGINE += backend/engine/backoff.c
@@ -139,10 +150,6 @@ $(TEST_PROGRAMS): $(BUILD)/%: $(BUILD)/obj/%.o $(BUILD)/libspoolfs.a
 $(BENCH_PROGRAMS): $(BUILD)/%: $(BUILD)/obj/%.o
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PKG_LIBS_FUSE) -lm $(LDLIBS)
-
-$(BENCH_PROGRAMS): $(BUILD)/%: $(BUILD)/obj/%.o
-	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PKG_LIBS_FUSE) $(LDLIBS)
 
 $(ALL_OBJS): $(BUILD)/obj/%.o: %.c $(BUILD)/flags | deps
 	@mkdir -p $(@D)
