@@ -48,8 +48,8 @@ struct lease_decision {
 };
 
 /* What is to be done about a claim at NOW. */
-struct lease_decision lease_decide(const struct lease_policy *p,
-	const struct lease_claim *c, int64_t now_ns);
+struct lease_decision lease_decide(
+	const struct lease_policy *p, const struct lease_claim *c, int64_t now_ns);
 
 /* When an unread message of the window is to be renewed: at half-life. */
 int64_t lease_renew_at(int64_t lease_until_ns, int64_t visibility_ns);

@@ -21,17 +21,17 @@
 
 /* One process, as long as somebody refers to it. procs.h makes and frees them. */
 struct proc {
-	pid_t pid;           /* thread group id; 0: unseen (another pid namespace) */
-	pid_t session;       /* its session leader's pid */
-	uint64_t start;      /* clock ticks since boot: with pid, its identity */
+	pid_t pid;      /* thread group id; 0: unseen (another pid namespace) */
+	pid_t session;  /* its session leader's pid */
+	uint64_t start; /* clock ticks since boot: with pid, its identity */
 	bool alive;
 	struct proc *parent; /* as seen first; NULL: none, or not looked up */
 	void *user;          /* the claims' (claim.c); NULL at first */
 };
 
 struct owner_chain {
-	unsigned n;        /* 1..OWNER_CHAIN_MAX; [0] is the opener */
-	bool has_leader;   /* [n - 1] is the session leader (n > 1) */
+	unsigned n;      /* 1..OWNER_CHAIN_MAX; [0] is the opener */
+	bool has_leader; /* [n - 1] is the session leader (n > 1) */
 	struct proc *p[OWNER_CHAIN_MAX];
 };
 
@@ -58,8 +58,8 @@ struct owner_record {
 	} p[OWNER_CHAIN_MAX];
 };
 /* 0 or -ENOSPC when BUF is too small. */
-int owner_record_format(const struct owner_chain *chain, const char *boot, char *buf,
-	unsigned long len);
+int owner_record_format(
+	const struct owner_chain *chain, const char *boot, char *buf, unsigned long len);
 /* 0 or -EINVAL. */
 int owner_record_parse(const char *text, struct owner_record *rec);
 

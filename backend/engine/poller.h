@@ -23,12 +23,12 @@ enum poller_state {
 
 struct poller {
 	struct backoff backoff;
-	int64_t next_ns;  /* when the sleep ends */
+	int64_t next_ns;       /* when the sleep ends */
 	int64_t not_before_ns; /* what the backend asked for: no wake ends it */
-	bool busy;        /* a receive is under way */
-	bool again;       /* woken while busy: poll once more at once */
+	bool busy;             /* a receive is under way */
+	bool again;            /* woken while busy: poll once more at once */
 	bool full, paused, draining, stopped, offline;
-	bool receives;    /* false: role=out */
+	bool receives; /* false: role=out */
 	uint64_t polls_total, polls_empty, empty_in_a_row;
 };
 
@@ -52,8 +52,8 @@ void poller_begin(struct poller *p);
 void poller_result(struct poller *p, unsigned n, bool more, int64_t due_ns,
 	int64_t now_ns, double random);
 /* It failed with -EAGAIN or the like: offline, sleep at least RETRY_AFTER_NS. */
-void poller_failed(struct poller *p, int64_t retry_after_ns, int64_t now_ns,
-	double random);
+void poller_failed(
+	struct poller *p, int64_t retry_after_ns, int64_t now_ns, double random);
 /* Something arrived, or somebody said "poll": the sleep ends now. Nothing while
  * paused; while full, once there is room; offline, not before RETRY_AFTER_NS. */
 void poller_wake(struct poller *p, int64_t now_ns);

@@ -21,12 +21,12 @@
 #include <stdint.h>
 
 struct share_facts {
-	unsigned unread;        /* messages in the own window, unclaimed */
-	int64_t consumed_ns;    /* wall clock of the last own claim; 0 never */
-	int64_t gave_ns;        /* wall clock of the last giving back; 0 never */
-	bool waiting;           /* a reader waits in .next, here */
+	unsigned unread;     /* messages in the own window, unclaimed */
+	int64_t consumed_ns; /* wall clock of the last own claim; 0 never */
+	int64_t gave_ns;     /* wall clock of the last giving back; 0 never */
+	bool waiting;        /* a reader waits in .next, here */
 	int64_t visibility_ns;
-	int64_t now_ns;         /* wall clock */
+	int64_t now_ns; /* wall clock */
 };
 
 /* Whether this mount is to tell the others that it is hungry. */
