@@ -158,8 +158,8 @@ $(ALL_OBJS): $(BUILD)/obj/%.o: %.c $(BUILD)/flags | deps
 # Objects made with other flags are made anew.
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
-	@printf '%s\n' '$(subst ','\'',$(COMPILE))' | cmp -s - $@ || \
-		printf '%s\n' '$(subst ','\'',$(COMPILE))' >$@
+	@printf '%s\n' '$(subst ','\'',$(COMPILE))' >$@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 deps:
 	@$(PKG_CONFIG) --exists --print-errors $(PKGS) $(PKGS_FUSE) || \
