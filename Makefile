@@ -113,9 +113,12 @@ ANNOUNCER_OBJS := $(call objects,$(ANNOUNCER))
 PROGRAMS := $(if $(FS),$(BUILD)/spoolfs) \
 	$(if $(ANNOUNCER),$(BUILD)/spoolfs-announcer)
 
-# Tests are found by name, never registered.
+# Tests are found by name, never registered. A source with a header of its own
+# is no program but what the programs of its folder share.
 TEST_SRCS := $(sort $(wildcard tests/unit/*.c tests/contract/*.c))
-TEST_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(TEST_SRCS))
+TEST_SHARED := $(filter $(TEST_SRCS),\
+	$(patsubst %.h,%.c,$(wildcard tests/unit/*.h tests/contract/*.h)))
+TEST_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(filter-out $(TEST_SHARED),$(TEST_SRCS)))
 TEST_OBJS := $(call objects,$(TEST_SRCS))
 
 # What measures spoolfs contains nothing of it.
@@ -139,7 +142,7 @@ $(BUILD)/spoolfs-announcer: $(ANNOUNCER_OBJS)
 	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
 
 # As an archive, so that a test contains what it tests and no more.
-$(BUILD)/libspoolfs.a: $(LIB_OBJS)
+$(BUILD)/libspoolfs.a: $(call objects,$(TEST_SHARED)) $(LIB_OBJS)
 	@rm -f $@
 	$(AR) rcs $@ $^
 
