@@ -463,6 +463,7 @@ int main(int argc, char **argv)
 	const char *mode = argc > 1 ? argv[1] : "";
 
 	memset(block, 'x', sizeof(block));
+	setvbuf(stdout, NULL, _IOLBF, 0); /* or children would print it again */
 	if (strcmp(mode, "consume") == 0 && argc == 4)
 		consume(argv[2], number(argv[3], 10000000));
 	else if (strcmp(mode, "enqueue") == 0 && argc == 6)
