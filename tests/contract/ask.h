@@ -32,7 +32,6 @@
 				continue;                    \
 			printf("# driver %s\n", f->name);    \
 			CHECK(bed_init(&bed, f));            \
-			bed.factory = f;                     \
 			contract_##id(&bed);                 \
 			bed_fini(&bed);                      \
 		}                                            \

@@ -79,7 +79,7 @@ const struct bed_factory bed_factories[] = {
 
 bool bed_init(struct bed *b, const struct bed_factory *f)
 {
-	*b = (struct bed){.dir = "/tmp/spoolfs-contract-XXXXXX"};
+	*b = (struct bed){.factory = f, .dir = "/tmp/spoolfs-contract-XXXXXX"};
 	if (!mkdtemp(b->dir))
 		return false;
 	snprintf(b->path, sizeof(b->path), "%s/q.db", b->dir);
