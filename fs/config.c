@@ -83,8 +83,8 @@ static const struct opt table[] = {
 		"owner of the entries (default: who mounts)"),
 	NUMBER("gid", OPT_COUNT, gid, "", 0, ID_MAX, false,
 		"group of the entries (default: who mounts)"),
-	NUMBER("umask", OPT_OCTAL, umask, "000", 0, 0777, false,
-		"taken off the modes 0600 and 0700"),
+	NUMBER("umask", OPT_OCTAL, umask, "077", 0, 0777, false,
+		"taken off the modes 0666 and 0777"),
 	FLAG("allow_other", allow_other, "let other users in"),
 	FLAG("ro", ro, "nothing can be sent or deleted; nothing is announced"),
 };

@@ -89,7 +89,7 @@ struct config {
 	char *debug; /* "lease,http", "all", or NULL; for log_set_debug() */
 
 	unsigned uid, gid; /* of everything in the mount; the mounter's own */
-	unsigned umask;    /* taken off 0600 and 0700 */
+	unsigned umask;    /* taken off 0666 and 0777: the default leaves 0600 and 0700 */
 	bool allow_other;
 	bool ro; /* implies announce=off */
 

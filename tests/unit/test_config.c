@@ -97,7 +97,7 @@ TEST(defaults_are_those_of_the_manual)
 	CHECK(!cfg.allow_other && !cfg.ro && !cfg.foreground);
 	CHECK_INT(cfg.uid, getuid());
 	CHECK_INT(cfg.gid, getgid());
-	CHECK_INT(cfg.umask, 0);
+	CHECK_INT(cfg.umask, 077);
 	config_fini(&cfg);
 }
 
@@ -353,7 +353,7 @@ static const char *other_value(const struct opt *o)
 	case OPT_FLAG:
 		return "yes";
 	case OPT_OCTAL:
-		return "077";
+		return "027";
 	default:
 		return "7";
 	}
