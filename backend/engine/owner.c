@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A record revived for a process that is dead is not shared, so the identity
- * counts, not the address; unseen processes have none and share one record. */
+/* Not the address: a process that was dead already when its record was revived
+ * may have several. */
 static bool same(const struct proc *a, const struct proc *b)
 {
-	return a == b || (a->pid && a->pid == b->pid && a->start == b->start);
+	return a->pid == b->pid && a->start == b->start;
 }
 
 /*

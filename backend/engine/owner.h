@@ -22,7 +22,7 @@
 /* One process, as long as somebody refers to it. procs.h makes and frees them. */
 struct proc {
 	pid_t pid;      /* thread group id; 0: unseen (another pid namespace) */
-	pid_t session;  /* its session leader's pid */
+	pid_t session;  /* its session leader's pid, when first looked up */
 	uint64_t start; /* clock ticks since boot: with pid, its identity */
 	bool alive;
 	struct proc *parent; /* as seen first; NULL: none, or not looked up */

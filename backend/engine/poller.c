@@ -106,7 +106,6 @@ void poller_failed(
 	struct poller *p, int64_t retry_after_ns, int64_t now_ns, double random)
 {
 	p->busy = false;
-	p->again = false;
 	p->offline = true;
 	p->next_ns = clock_add(now_ns, backoff_empty(&p->backoff, random));
 	p->not_before_ns = clock_add(now_ns, later(retry_after_ns, 0));

@@ -116,7 +116,7 @@ int procfs_pidfd_open(pid_t pid)
 
 	if (fd >= 0)
 		return (int)fd;
-	/* For a thread: EINVAL, since Linux 6.16 ENOENT. */
+	/* For a thread: EINVAL, of newer kernels ENOENT. */
 	return errno == ENOENT ? -EINVAL : -errno;
 }
 

@@ -2,6 +2,8 @@
 #include "backend/engine/procfs.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <sys/syscall.h>
 
 #include "tests/unit/children.h"
 
@@ -22,6 +24,30 @@ TEST(a_name_may_hold_parentheses)
 	CHECK_INT(st.session, getsid(0));
 	CHECK_INT(st.threads, 1);
 	kill_and_reap(&c);
+}
+
+static void *ask_for_itself(void *arg)
+{
+	pid_t tid = (pid_t)syscall(SYS_gettid);
+
+	*(int *)arg = procfs_pidfd_open(tid);
+	return procfs_process_of(tid) == getpid() ? arg : NULL;
+}
+
+TEST(a_thread_is_told_from_a_process)
+{
+	pthread_t thread;
+	void *found;
+	int err = 0, fd = procfs_pidfd_open(getpid());
+
+	CHECK(fd >= 0);
+	close(fd);
+	CHECK_INT(pthread_create(&thread, NULL, ask_for_itself, &err), 0);
+	CHECK_INT(pthread_join(thread, &found), 0);
+	CHECK_INT(err, -EINVAL);
+	CHECK(found);
+	CHECK_INT(procfs_process_of(INT32_MAX), 0);
+	CHECK_INT(procfs_pidfd_open(INT32_MAX), -ESRCH);
 }
 
 TEST(stat_is_parsed_field_by_field)
