@@ -52,16 +52,33 @@ ENGINE += backend/engine/window.c
 LIBFS :=
 LIBFS += fs/config.c
 LIBFS += fs/config_args.c
+LIBFS += fs/control.c
 LIBFS += fs/name.c
 LIBFS += fs/opt.c
 
 # The rest of fs/, without the announcer.
 FS :=
+FS += fs/announce.c
+FS += fs/background.c
+FS += fs/change.c
+FS += fs/control_file.c
+FS += fs/dir.c
+FS += fs/entry.c
+FS += fs/main.c
+FS += fs/mount.c
+FS += fs/next.c
+FS += fs/node.c
+FS += fs/ops.c
+FS += fs/read.c
+FS += fs/write.c
+FS += fs/xattr.c
 
 # A program of its own.
 ANNOUNCER := fs/announcer.c
 
 # ---- settings ---------------------------------------------------------------
+
+VERSION := 0.1.0
 
 CC ?= cc
 CFLAGS ?= -O2 -g
@@ -93,8 +110,8 @@ PKG_LIBS_FUSE := $(call pkg_libs,$(PKGS_FUSE))
 
 SAN_FLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all \
 	-fno-omit-frame-pointer)
-ALL_CPPFLAGS := -D_GNU_SOURCE -DSPOOLFS_LIBEXECDIR='"$(LIBEXECDIR)"' \
-	-I. $(PKG_CFLAGS) $(CPPFLAGS)
+ALL_CPPFLAGS := -D_GNU_SOURCE -DSPOOLFS_VERSION='"$(VERSION)"' \
+	-DSPOOLFS_LIBEXECDIR='"$(LIBEXECDIR)"' -I. $(PKG_CFLAGS) $(CPPFLAGS)
 ALL_CFLAGS := -std=gnu17 -Wall -Wextra -Wshadow -Wconversion -pthread \
 	$(SAN_FLAGS) $(CFLAGS)
 ALL_LDFLAGS := -pthread $(SAN_FLAGS) $(LDFLAGS)

@@ -126,6 +126,8 @@ void engine_was_read(struct message *m);
 void engine_close(struct engine *e, struct message *m);
 /* Whether CALLER opened the claimed message itself: it goes on listing it. */
 bool engine_is_opener(const struct message *m, const struct proc *caller);
+/* The pid of the claim's owner, 0 for one that cannot be seen; -1: no claim. */
+int engine_owner_pid(const struct message *m);
 /* 0 when CALLER may delete, rename or give back M; else -EBUSY or -EAGAIN. */
 int engine_may(struct engine *e, struct message *m, struct proc *caller);
 

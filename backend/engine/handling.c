@@ -56,6 +56,13 @@ bool engine_is_opener(const struct message *m, const struct proc *caller)
 	return m->claim && m->claim->chain.n && m->claim->chain.p[0] == caller;
 }
 
+int engine_owner_pid(const struct message *m)
+{
+	int i = m->claim ? owner_index(&m->claim->chain) : -1;
+
+	return i < 0 ? -1 : m->claim->chain.p[i]->pid;
+}
+
 static void finish(struct engine *e, struct message *m, const struct settle *final)
 {
 	e->consumed_ns = clock_wall();

@@ -93,7 +93,7 @@ TEST(defaults_are_those_of_the_manual)
 	CHECK_INT(cfg.role, CONFIG_ROLE_BOTH);
 	CHECK_STR(cfg.drafts, ".*:*.tmp:tmp.*:*.part:*.filepart:*.swp:*~");
 	CHECK(!cfg.done && !cfg.failed && !cfg.suffix && !cfg.state && !cfg.debug);
-	CHECK(!cfg.show_control && !cfg.adopt && !cfg.create);
+	CHECK(!cfg.show_control && !cfg.adopt && cfg.create);
 	CHECK(!cfg.allow_other && !cfg.ro && !cfg.foreground);
 	CHECK_INT(cfg.uid, getuid());
 	CHECK_INT(cfg.gid, getgid());
@@ -151,8 +151,8 @@ TEST(flags_and_bare_names)
 {
 	struct config cfg;
 
-	check_taken(&cfg, "adopt,create=yes,show_control,show_control=no,debug");
-	CHECK(cfg.adopt && cfg.create && !cfg.show_control);
+	check_taken(&cfg, "adopt,create=no,show_control,show_control=no,debug");
+	CHECK(cfg.adopt && !cfg.create && !cfg.show_control);
 	CHECK_STR(cfg.debug, "all");
 	config_fini(&cfg);
 	check_refused("visibility", "visibility: needs a value (visibility=duration)");

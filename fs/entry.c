@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: MIT */
+#include "entry.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "announce.h"
+
+static struct entry *create(struct fs *fs, enum entry_kind kind, const char *name)
+{
+	struct entry *en = calloc(1, sizeof(*en));
+
+	if (!en)
+		return NULL;
+	en->name = strdup(name);
+	if (!en->name) {
+		free(en);
+		return NULL;
+	}
+	en->fs = fs;
+	en->kind = kind;
+	en->refs = 1;
+	en->mode = 0666 & ~fs->cfg.umask;
+	en->uid = fs->cfg.uid;
+	en->gid = fs->cfg.gid;
+	en->ino = fs->last_ino + 1;
+	fs->last_ino += VIEW_COUNT;
+	return en;
+}
+
+struct entry *entry_ref(struct entry *en)
+{
+	en->refs++;
+	return en;
+}
+
+void entry_unref(struct entry *en)
+{
+	if (!en || --en->refs)
+		return;
+	free(en->name);
+	free(en);
+}
+
+static struct entry **table_of(struct entry *en)
+{
+	if (en->kind == ENTRY_MESSAGE)
+		return &en->fs->messages;
+	return en->kind == ENTRY_DRAFT ? &en->fs->views : &en->fs->letters;
+}
+
+static void add(struct entry *en)
+{
+	struct entry **table = table_of(en);
+
+	HASH_ADD_KEYPTR(hh, *table, en->name, strlen(en->name), en);
+}
+
+static struct entry *find(struct entry *table, const char *name)
+{
+	struct entry *en = NULL;
+
+	HASH_FIND_STR(table, name, en);
+	return en;
+}
+
+struct entry *entry_message(const struct fs *fs, const char *name)
+{
+	return find(fs->messages, name);
+}
+
+struct entry *entry_letter(const struct fs *fs, const char *name)
+{
+	return find(fs->letters, name);
+}
+
+struct entry *entry_view(const struct fs *fs, const char *name)
+{
+	return find(fs->views, name);
+}
+
+struct entry *entry_of_message(const struct message *m)
+{
+	return m->user;
+}
+
+struct entry *entry_of_draft(const struct draft *d)
+{
+	return d->user;
+}
+
+struct entry *entry_of_letter(const struct dead *d)
+{
+	return d->user;
+}
+
+/* ---- slots: drafts by the name their writer gave ---- */
+
+struct slot *entry_slot(const struct fs *fs, const char *name)
+{
+	struct slot *s = NULL;
+
+	HASH_FIND_STR(fs->slots, name, s);
+	return s;
+}
+
+static struct slot *slot_make(struct fs *fs, const char *name)
+{
+	struct slot *s = entry_slot(fs, name);
+
+	if (s)
+		return s;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	s->name = strdup(name);
+	if (!s->name) {
+		free(s);
+		return NULL;
+	}
+	TAILQ_INIT(&s->entries);
+	HASH_ADD_KEYPTR(hh, fs->slots, s->name, strlen(s->name), s);
+	return s;
+}
+
+static void unslot(struct entry *en)
+{
+	struct slot *s = en->slot;
+
+	if (!s)
+		return;
+	TAILQ_REMOVE(&s->entries, en, link);
+	en->slot = NULL;
+	if (!TAILQ_EMPTY(&s->entries))
+		return;
+	HASH_DEL(en->fs->slots, s);
+	free(s->name);
+	free(s);
+}
+
+int entry_reslot(struct entry *en)
+{
+	struct slot *s = slot_make(en->fs, en->draft->name);
+
+	if (!s)
+		return -ENOMEM;
+	if (s == en->slot)
+		return 0;
+	unslot(en);
+	en->slot = s;
+	TAILQ_INSERT_HEAD(&s->entries, en, link);
+	return 0;
+}
+
+/* ---- coming, going, changing ---- */
+
+void entry_detach(struct entry *en)
+{
+	struct entry **table = table_of(en);
+
+	HASH_DEL(*table, en);
+	unslot(en);
+	if (en->message)
+		en->message->user = NULL;
+	if (en->draft)
+		en->draft->user = NULL;
+	if (en->letter)
+		en->letter->user = NULL;
+	en->message = NULL;
+	en->draft = NULL;
+	en->letter = NULL;
+	entry_unref(en);
+}
+
+bool entry_is_visible(const struct entry *en)
+{
+	return en->listed || (en->message && en->message->state == MESSAGE_CLAIMED);
+}
+
+void entry_list(struct entry *en)
+{
+	en->listed = true;
+}
+
+int entry_rename(struct entry *en, const char *newname)
+{
+	struct entry **table = table_of(en);
+	char *copy = strdup(newname);
+
+	if (!copy)
+		return -ENOMEM;
+	HASH_DEL(*table, en);
+	free(en->name);
+	en->name = copy;
+	add(en);
+	return 0;
+}
+
+/* ---- messages ---- */
+
+static void shown_name(struct fs *fs, const struct driver_msg *d, char out[NAME_MAX + 1])
+{
+	name_format(out, d->enqueued_ns, d->id, d->given, fs->cfg.suffix);
+}
+
+/* Hidden until the announcer has created it, where there is one. */
+static void appear(struct entry *en)
+{
+	struct fs *fs = en->fs;
+
+	if (en->listed)
+		return;
+	if (!fs->mounted || !announce_create(fs->announce, en->name))
+		entry_list(en);
+}
+
+static void arrived(void *arg, struct message *m)
+{
+	struct fs *fs = arg;
+	char name[NAME_MAX + 1];
+	struct entry *en;
+
+	shown_name(fs, &m->d, name);
+	en = create(fs, ENTRY_MESSAGE, m->alias ? m->alias : name);
+	if (!en) {
+		log_error("entry", "out of memory: a message is not shown id=%s", m->d.id);
+		return;
+	}
+	en->message = m;
+	en->size = m->d.size;
+	en->mtime_ns = m->d.enqueued_ns;
+	m->user = en;
+	add(en);
+	if (m->state == MESSAGE_CLAIMED)
+		entry_list(en);
+	else
+		appear(en);
+}
+
+static void left(void *arg, struct message *m)
+{
+	struct fs *fs = arg;
+	struct entry *en = m->user;
+
+	if (!en)
+		return;
+	entry_ref(en);
+	entry_detach(en);
+	if (en->listed)
+		announce_delete(fs->announce, en);
+	entry_unref(en);
+}
+
+static void unclaimed(void *arg, struct message *m)
+{
+	(void)arg;
+	if (m->user)
+		appear(m->user);
+}
+
+/* ---- dead letters ---- */
+
+static void dead_added(void *arg, struct dead *d)
+{
+	struct fs *fs = arg;
+	char name[NAME_MAX + 1];
+	struct entry *en;
+
+	shown_name(fs, &d->d, name);
+	en = create(fs, ENTRY_LETTER, name);
+	if (!en)
+		return;
+	en->letter = d;
+	en->size = d->d.size;
+	en->mtime_ns = d->d.enqueued_ns;
+	d->user = en;
+	add(en);
+}
+
+static void dead_removed(void *arg, struct dead *d)
+{
+	(void)arg;
+	if (d->user)
+		entry_detach(d->user);
+}
+
+/* ---- drafts ---- */
+
+struct entry *entry_add_draft(struct fs *fs, struct draft *d)
+{
+	char name[NAME_MAX + 1], serial[24];
+	struct entry *en;
+
+	snprintf(serial, sizeof(serial), "%016llu", (unsigned long long)d->serial);
+	name_format(name, d->begun_ns, serial, d->name, NULL);
+	en = create(fs, ENTRY_DRAFT, name);
+	if (!en)
+		return NULL;
+	en->draft = d;
+	if (entry_reslot(en)) {
+		entry_unref(en);
+		return NULL;
+	}
+	d->user = en;
+	add(en);
+	return en;
+}
+
+static void draft_found(void *arg, struct draft *d)
+{
+	if (!entry_add_draft(arg, d))
+		log_error("entry", "out of memory: a draft is not shown");
+}
+
+static void draft_sent(void *arg, struct draft *d)
+{
+	(void)d;
+	control_changed(arg);
+}
+
+static void draft_gone(void *arg, struct draft *d)
+{
+	struct entry *en = d->user;
+
+	(void)arg;
+	if (!en)
+		return;
+	en->size = draft_size(d);
+	en->mtime_ns = d->mtime_ns;
+	en->mode = d->mode;
+	entry_detach(en);
+}
+
+static void changed(void *arg)
+{
+	control_changed(arg);
+}
+
+static void ready_changed(void *arg, bool ready)
+{
+	if (ready)
+		next_ready_changed(arg);
+}
+
+static void finished(void *arg)
+{
+	fs_end(arg, "drained", 0);
+}
+
+void entry_events(struct fs *fs, struct engine_events *ev)
+{
+	*ev = (struct engine_events){
+		.arrived = arrived,
+		.left = left,
+		.unclaimed = unclaimed,
+		.dead_added = dead_added,
+		.dead_removed = dead_removed,
+		.draft_found = draft_found,
+		.draft_sent = draft_sent,
+		.draft_gone = draft_gone,
+		.changed = changed,
+		.ready_changed = ready_changed,
+		.finished = finished,
+		.arg = fs,
+	};
+}
+
+void entry_fini(struct fs *fs)
+{
+	struct entry *en, *next;
+
+	HASH_ITER(hh, fs->messages, en, next) {
+		entry_detach(en);
+	}
+	HASH_ITER(hh, fs->letters, en, next) {
+		entry_detach(en);
+	}
+	HASH_ITER(hh, fs->views, en, next) {
+		entry_detach(en);
+	}
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The mounted filesystem: what its files share.
+ *
+ *   main.c      a table of contents: create, run, destroy
+ *   background.c  going to the background
+ *   mount.c     the mount point: checks, stale mounts, what lay in it before
+ *   ops.c       what the kernel asks, sorted by kind of node
+ *   dir.c       LOOKUP and READDIR; names to nodes
+ *   node.c      inodes: numbers, attributes, FORGET
+ *   entry.c     what has a name here: messages, drafts, dead letters
+ *   read.c      opening for reading: claims, peeks, dead letters
+ *   write.c     creating and writing: drafts
+ *   change.c    unlink, rename and what is refused
+ *   next.c      .next
+ *   control_file.c  .control, .status.json, .metrics as files
+ *   control.c   their text, and the commands (pure)
+ *   xattr.c     user.spoolfs.*
+ *   announce.c  the announcer's keeper
+ */
+#ifndef SPOOLFS_FS_FS_H
+#define SPOOLFS_FS_FS_H
+
+#define FUSE_USE_VERSION 312
+
+#include <fuse_lowlevel.h>
+#include <uthash.h>
+
+#include "../backend/base/clock.h"
+#include "../backend/base/log.h"
+#include "../backend/base/loop.h"
+#include "../backend/engine/dead.h"
+#include "../backend/engine/engine.h"
+#include "../backend/engine/outbox.h"
+#include "config.h"
+#include "name.h"
+
+struct announce;
+struct entry;
+struct node;
+struct slot;
+
+/* How long the kernel may keep a name and its attributes without asking. Names
+ * change through the kernel itself (announce.c); this bounds the rest. */
+#define FS_TIMEOUT_S 1.0
+
+/* The one mount of this process. */
+struct fs {
+	struct loop *loop;
+	struct driver *driver;
+	struct engine *engine;
+	struct config cfg;
+	char *mountpoint; /* absolute */
+	struct name_patterns *drafts;
+
+	struct fuse_session *se;
+	struct fuse_buf request;
+	struct loop_fd fuse_fd, signal_fd;
+	int exit_code;
+	bool mounted, engine_started, ending, unmounted;
+	void (*ready)(struct fs *fs, int err);
+
+	uint64_t last_ino;
+	struct node *fixed[16]; /* by name_reserved, 0 the root (node.h) */
+	struct node *done_dir, *failed_dir, *announce_dir;
+
+	struct entry *messages; /* uthash by name, as shown */
+	struct entry *letters;  /* dead letters by name */
+	struct entry *views;    /* drafts by their name in .drafts/ */
+	struct slot *slots;     /* drafts by the name their writer gave */
+
+	struct announce *announce;
+
+	/* .control */
+	TAILQ_HEAD(, handle) controls; /* open ones, for poll(2) */
+	TAILQ_HEAD(, handle) nexts;
+	struct loop_timer changed_timer;
+	uint64_t generation; /* of what .control tells */
+	enum poller_state told_state;
+	int64_t started_wall_ns;
+};
+
+/* One open file or directory; fi->fh. */
+struct handle {
+	struct fs *fs;
+	struct node *node;   /* referenced */
+	struct entry *entry; /* referenced, or NULL */
+	bool claims;         /* reading a message: to be closed */
+	bool writes;         /* draft is valid, one writer of it is this */
+	struct draft *draft;
+	struct blob *body;
+	struct buf text;     /* .control & co., .next: what is read */
+	bool has_text;
+	struct buf line;     /* .control: a command not ended by a newline yet */
+	uint64_t generation;
+	struct fuse_pollhandle *poll;
+	struct listing *listing;
+	struct engine_waiter waiter;
+	fuse_req_t waiting;  /* .next: the READ that waits */
+	size_t wanted;
+	TAILQ_ENTRY(handle) link;
+	bool linked;
+};
+
+static inline struct fs *fs_of(fuse_req_t req)
+{
+	return fuse_req_userdata(req);
+}
+
+static inline struct handle *handle_of(const struct fuse_file_info *fi)
+{
+	return (struct handle *)(uintptr_t)fi->fh;
+}
+
+/* The process that asks. Borrowed until the next return to the loop. */
+struct proc *fs_caller(fuse_req_t req);
+bool fs_is_announcer(fuse_req_t req);
+
+/* A handle on NODE (referenced). NULL when out of memory. */
+struct handle *handle_create(struct fs *fs, struct node *node);
+void handle_destroy(struct handle *h); /* takes NULL */
+
+/* ops.c */
+extern const struct fuse_lowlevel_ops fs_ops;
+/* main.c: end the mount, for REASON (a word for the log). */
+void fs_end(struct fs *fs, const char *reason, int exit_code);
+/* Hands cfg's policies to the engine and the log. */
+void fs_configure(struct fs *fs);
+struct engine_config fs_engine_config(const struct fs *fs);
+
+/* dir.c */
+void dir_lookup(fuse_req_t req, struct node *parent, const char *name);
+void dir_open(fuse_req_t req, struct node *node, struct fuse_file_info *fi);
+void dir_read(fuse_req_t req, size_t size, off_t off, struct fuse_file_info *fi, bool plus);
+void dir_release(fuse_req_t req, struct fuse_file_info *fi);
+void listing_destroy(struct listing *l);
+/* The draft that NAME means to the caller, or NULL. */
+struct entry *dir_find_draft(fuse_req_t req, const char *name);
+
+/* read.c */
+void read_open(fuse_req_t req, struct node *node, struct fuse_file_info *fi);
+void read_open_letter(fuse_req_t req, struct node *node, struct fuse_file_info *fi);
+void read_reply(fuse_req_t req, struct handle *h, size_t size, off_t off);
+void read_release(struct handle *h);
+
+/* write.c */
+void write_create(fuse_req_t req, struct node *parent, const char *name, mode_t mode,
+	struct fuse_file_info *fi);
+void write_open(fuse_req_t req, struct node *node, struct fuse_file_info *fi);
+void write_data(fuse_req_t req, struct handle *h, const char *data, size_t n, off_t off);
+void write_flush(fuse_req_t req, struct handle *h, bool closing);
+void write_release(struct handle *h);
+
+/* change.c */
+void change_unlink(fuse_req_t req, struct node *parent, const char *name);
+void change_rename(fuse_req_t req, struct node *from, const char *name, struct node *to,
+	const char *newname, unsigned flags);
+void change_attr(fuse_req_t req, struct node *node, const struct stat *attr, int set,
+	struct fuse_file_info *fi);
+
+/* next.c */
+void next_open(fuse_req_t req, struct node *node, struct fuse_file_info *fi);
+void next_read(fuse_req_t req, struct handle *h, size_t size, off_t off, bool nonblock);
+void next_poll(fuse_req_t req, struct handle *h, struct fuse_pollhandle *ph);
+void next_release(struct handle *h);
+void next_ready_changed(struct fs *fs);
+
+/* control_file.c */
+void control_init(struct fs *fs);
+void control_fini(struct fs *fs);
+void control_open(fuse_req_t req, struct node *node, struct fuse_file_info *fi);
+void control_write(fuse_req_t req, struct handle *h, const char *data, size_t n);
+int control_flush(struct handle *h);
+void control_poll(fuse_req_t req, struct handle *h, struct fuse_pollhandle *ph);
+void control_fsync(fuse_req_t req, struct handle *h);
+void control_release(struct handle *h);
+/* Something that .control tells changed: its watchers hear of it soon. */
+void control_changed(struct fs *fs);
+/* The present text of NODE (.control, .status.json or .metrics) into OUT. */
+int control_text(struct fs *fs, const struct node *node, struct buf *out);
+
+/* xattr.c */
+void xattr_get(fuse_req_t req, struct node *node, const char *name, size_t size);
+void xattr_list(fuse_req_t req, struct node *node, size_t size);
+
+/* mount.c */
+/* Checks the mount point, frees a stale one, opens what lies in it for adopt.
+ * 0 or -errno with a line in ERR. */
+int mount_prepare(struct fs *fs, char *err, size_t err_len);
+int mount_adopt(struct fs *fs, char *err, size_t err_len);
+
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * .next: each open gives one name. The first read waits for a message and
+ * claims it for the reader; a read that is given up (a signal) takes nothing.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+
+#include "node.h"
+
+static void answer(struct handle *h, fuse_req_t req, size_t size, off_t off)
+{
+	size_t at = (size_t)off;
+
+	if (at >= h->text.len)
+		fuse_reply_buf(req, NULL, 0);
+	else
+		fuse_reply_buf(req, h->text.p + at,
+			size < h->text.len - at ? size : h->text.len - at);
+}
+
+/* M is ours (NULL: the queue ends, which is end of file). */
+static void served(struct engine_waiter *w, struct message *m)
+{
+	struct handle *h = w->arg;
+	fuse_req_t req = h->waiting;
+	const struct entry *en = m ? entry_of_message(m) : NULL;
+
+	h->waiting = NULL;
+	fuse_req_interrupt_func(req, NULL, NULL);
+	h->has_text = true;
+	if (en && buf_printf(&h->text, "%s\n", en->name))
+		fuse_reply_err(req, ENOMEM);
+	else
+		answer(h, req, h->wanted, 0);
+}
+
+static void interrupted(fuse_req_t req, void *arg)
+{
+	struct handle *h = arg;
+
+	if (h->waiting != req)
+		return;
+	engine_next_cancel(h->fs->engine, &h->waiter);
+	h->waiting = NULL;
+	fuse_reply_err(req, EINTR);
+}
+
+void next_open(fuse_req_t req, struct node *node, struct fuse_file_info *fi)
+{
+	struct handle *h;
+
+	if (node->fs->cfg.role == CONFIG_ROLE_OUT) {
+		fuse_reply_err(req, EACCES);
+		return;
+	}
+	h = handle_create(node->fs, node);
+	if (!h) {
+		fuse_reply_err(req, ENOMEM);
+		return;
+	}
+	TAILQ_INSERT_TAIL(&h->fs->nexts, h, link);
+	h->linked = true;
+	fi->fh = (uint64_t)(uintptr_t)h;
+	fi->direct_io = 1;
+	fi->noflush = 1;
+	if (fuse_reply_open(req, fi) == -ENOENT) {
+		next_release(h);
+		handle_destroy(h);
+	}
+}
+
+void next_read(fuse_req_t req, struct handle *h, size_t size, off_t off, bool nonblock)
+{
+	int err;
+
+	if (h->has_text) {
+		answer(h, req, size, off);
+		return;
+	}
+	if (h->waiting) { /* a second thread on one descriptor */
+		fuse_reply_err(req, EAGAIN);
+		return;
+	}
+	h->waiting = req;
+	h->wanted = size;
+	h->waiter.fn = served;
+	h->waiter.arg = h;
+	err = engine_next(h->fs->engine, &h->waiter, fs_caller(req), nonblock);
+	if (err) {
+		h->waiting = NULL;
+		fuse_reply_err(req, -err);
+	} else if (h->waiting) {
+		fuse_req_interrupt_func(req, interrupted, h);
+	}
+}
+
+static bool is_readable(const struct handle *h)
+{
+	return h->has_text || engine_stopping(h->fs->engine) ||
+		!TAILQ_EMPTY(engine_ready(h->fs->engine));
+}
+
+static void keep_poll(struct handle *h, struct fuse_pollhandle *ph)
+{
+	if (h->poll)
+		fuse_pollhandle_destroy(h->poll);
+	h->poll = ph;
+}
+
+void next_poll(fuse_req_t req, struct handle *h, struct fuse_pollhandle *ph)
+{
+	if (ph)
+		keep_poll(h, ph);
+	fuse_reply_poll(req, is_readable(h) ? POLLIN | POLLRDNORM : 0);
+}
+
+void next_ready_changed(struct fs *fs)
+{
+	struct handle *h;
+
+	TAILQ_FOREACH(h, &fs->nexts, link) {
+		if (!h->poll)
+			continue;
+		fuse_lowlevel_notify_poll(h->poll);
+		keep_poll(h, NULL);
+	}
+}
+
+void next_release(struct handle *h)
+{
+	engine_next_cancel(h->fs->engine, &h->waiter);
+	if (h->linked)
+		TAILQ_REMOVE(&h->fs->nexts, h, link);
+	h->linked = false;
+}
