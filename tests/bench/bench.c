@@ -164,7 +164,7 @@ static void consume(const char *path, size_t n)
 
 static void enqueue_one(int dir, const char *name, size_t size)
 {
-	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
 	if (fd < 0)
 		die("create %s", name);
@@ -176,7 +176,7 @@ static void enqueue_one(int dir, const char *name, size_t size)
 
 /* Writes its part once the other end of GATE is closed. */
 __attribute__((noreturn)) static void writer(
-	const char *path, size_t n, size_t size, int number, int gate)
+	const char *path, size_t n, size_t size, int gate)
 {
 	int dir = open_dir(path);
 	char name[32], byte;
@@ -184,7 +184,7 @@ __attribute__((noreturn)) static void writer(
 	if (read(gate, &byte, 1) != 0)
 		die("gate");
 	for (size_t i = 0; i < n; i++) {
-		snprintf(name, sizeof(name), "w%02d-%zu", number, i);
+		snprintf(name, sizeof(name), "w%d-%zu", (int)getpid(), i);
 		enqueue_one(dir, name, size);
 	}
 	_exit(0);
@@ -201,7 +201,7 @@ static void fork_writers(
 			die("fork");
 		if (pid == 0) {
 			close(gate[1]);
-			writer(path, part, size, i, gate[0]);
+			writer(path, part, size, gate[0]);
 		}
 	}
 }
