@@ -276,6 +276,49 @@ CONTRACT(the_end_of_a_mount_is_seen_by_those_that_live, BOTH)
 	ask_depth(b, 1, 1, 0);
 }
 
+/* Opens the queue once nobody holds the other end of GO, sends ten, closes. */
+static void late_life(struct bed *b, int number, int go)
+{
+	char c, identity[16];
+
+	if (setjmp(test_end) || read(go, &c, 1) != 0)
+		_exit(1);
+	snprintf(identity, sizeof(identity), "late%d", number);
+	b->d = ask_open(b, identity);
+	for (int i = 0; i < 10; i++)
+		free(ask_send(b, "x"));
+	driver_close(b->d);
+	_exit(0);
+}
+
+CONTRACT(many_make_and_open_it_at_once, BOTH)
+{
+	pid_t pids[4];
+	int go[2];
+
+	close_bed(b);
+	CHECK_INT(unlink(b->path), 0);
+	CHECK_INT(pipe(go), 0);
+	for (int i = 0; i < 4; i++) {
+		pids[i] = fork();
+		CHECK(pids[i] >= 0);
+		if (pids[i] == 0) {
+			close(go[1]);
+			late_life(b, i, go[0]);
+		}
+	}
+	close(go[0]);
+	close(go[1]);
+	for (int i = 0; i < 4; i++) {
+		int status;
+
+		CHECK_INT(waitpid(pids[i], &status, 0), pids[i]);
+		CHECK_INT(status, 0);
+	}
+	b->d = ask_open(b, "bed");
+	ask_depth(b, 40, 0, 0);
+}
+
 CONTRACT(an_idle_mount_is_never_woken, BOTH)
 {
 	struct driver_req none = ask_receive(b, 1);

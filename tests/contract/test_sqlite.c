@@ -4,12 +4,26 @@
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "ask.h"
 #include "backend/drivers/sqlite.h"
 #include "backend/drivers/sqlite_int.h"
+
+/* Shown by statfs(2) instead of the truth. */
+static uint32_t fake_type;
+
+int statfs(const char *path, struct statfs *out)
+{
+	int r = (int)syscall(SYS_statfs, path, out);
+
+	if (fake_type)
+		out->f_type = fake_type;
+	return r;
+}
 
 /* Runs SQL on the queue file, as a stranger would. */
 static void sql(struct bed *b, const char *text)
@@ -120,6 +134,21 @@ TEST(a_queue_that_misses_a_table)
 	b.d = NULL;
 	sql(&b, "DROP TABLE draft");
 	refused(&b, -EIO, "damaged");
+	bed_fini(&b);
+}
+
+TEST(a_network_file_system_is_refused)
+{
+	static const uint32_t types[] = {0x6969, 0xff534d42, 0x65735546, 0x01021997};
+	struct bed b;
+
+	CHECK(bed_init(&b, NULL));
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		fake_type = types[i];
+		refused(&b, -EINVAL, "network file system");
+		CHECK(!exists(&b, ""));
+	}
+	fake_type = 0;
 	bed_fini(&b);
 }
 
