@@ -45,6 +45,7 @@ ENGINE += backend/engine/peers.c
 ENGINE += backend/engine/poller.c
 ENGINE += backend/engine/procfs.c
 ENGINE += backend/engine/procs.c
+ENGINE += backend/engine/sent.c
 ENGINE += backend/engine/share.c
 ENGINE += backend/engine/window.c
 

@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "serve.h"
+
 /* No answer to anything for so long: it hangs, and is replaced. */
 #define STUCK_NS       (5 * NS_PER_S)
 #define RESTART_MIN_NS (100 * NS_PER_MS)

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "announce.h"
-#include "node.h"
+#include "serve.h"
 
 static bool is_top(const struct node *n)
 {

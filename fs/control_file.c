@@ -8,7 +8,7 @@
 
 #include "announce.h"
 #include "control.h"
-#include "node.h"
+#include "serve.h"
 
 /* Watchers hear of a change when the state has settled, not of each flicker. */
 #define TELL_AFTER_NS (20 * NS_PER_MS)

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "announce.h"
-#include "node.h"
+#include "serve.h"
 
 /* ---- LOOKUP ---- */
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "announce.h"
+#include "serve.h"
 
 static struct entry *create(struct fs *fs, enum entry_kind kind, const char *name)
 {

@@ -24,7 +24,7 @@
 #include "../backend/drivers/registry.h"
 #include "announce.h"
 #include "background.h"
-#include "node.h"
+#include "serve.h"
 
 /* How long an end waits for a backend that does not answer. */
 #define END_GRACE_NS (10 * NS_PER_S)
@@ -200,9 +200,9 @@ static void ready(struct fs *fs, int err)
 	if (err || !fs->mounted || !fs->engine_started)
 		return;
 	announce_start(fs->announce);
+	background_ready(fs->cfg.foreground, fs->mountpoint);
 	log_info("main", "mounted source=%s at=%s control=%s/.control", fs->cfg.source,
 		fs->mountpoint, fs->mountpoint);
-	background_ready(fs->cfg.foreground, fs->mountpoint);
 }
 
 static void engine_started(void *arg, int err)

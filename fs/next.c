@@ -7,7 +7,7 @@
 #include <poll.h>
 #include <string.h>
 
-#include "node.h"
+#include "serve.h"
 
 static void answer(struct handle *h, fuse_req_t req, size_t size, off_t off)
 {

@@ -5,7 +5,7 @@
  * belongs to the entry: one message received twice is two entries, and a
  * descriptor that is open across a redelivery reads on in the old one.
  */
-#include "node.h"
+#include "serve.h"
 
 #include <errno.h>
 #include <stdlib.h>

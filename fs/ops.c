@@ -13,7 +13,7 @@
 #include <sys/statvfs.h>
 
 #include "announce.h"
-#include "node.h"
+#include "serve.h"
 
 struct proc *fs_caller(fuse_req_t req)
 {

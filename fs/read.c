@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-#include "node.h"
+#include "serve.h"
 
 static void reply(fuse_req_t req, struct handle *h, struct fuse_file_info *fi)
 {

@@ -14,7 +14,7 @@
 
 #include "../backend/engine/procs.h"
 #include "announce.h"
-#include "node.h"
+#include "serve.h"
 
 static struct handle *writer(struct fs *fs, struct node *node, struct draft *d)
 {

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "announce.h"
-#include "node.h"
+#include "serve.h"
 
 #define PREFIX "user.spoolfs."
 

@@ -147,6 +147,15 @@ static void enter_flight(struct engine *e, struct message *m)
 	e->in_flight_bytes += m->d.size;
 }
 
+/* The end of such a caller cannot be seen: as if inherited from the start. */
+static void claim_unseen(struct engine *e, struct claim *c)
+{
+	c->t.inherited_ns = c->t.claimed_ns;
+	if (!e->unseen_told)
+		log_warn("claim", "callers from another pid namespace share their claims");
+	e->unseen_told = true;
+}
+
 int claim_start(struct engine *e, struct message *m, struct proc *caller, bool explicit)
 {
 	struct claim *c = claim_create(e, m);
@@ -160,8 +169,8 @@ int claim_start(struct engine *e, struct message *m, struct proc *caller, bool e
 	owner_chain_init(&c->chain, caller);
 	for (unsigned i = 0; i < c->chain.n; i++)
 		procs_ref(c->chain.p[i]);
-	if (!caller->pid) /* its end cannot be seen */
-		c->t.inherited_ns = c->t.claimed_ns;
+	if (!caller->pid)
+		claim_unseen(e, c);
 	window_take_ready(e, m);
 	m->claim = c;
 	hold(c, h);

@@ -9,8 +9,9 @@
 
 #include "claim.h"
 
-/* Depth is counted at most so often, and only when something happened. */
-#define DEPTH_EVERY_NS (250 * NS_PER_MS)
+/* Depth is counted soon after something happened, but at most so often. */
+#define DEPTH_SOON_NS  (5 * NS_PER_MS)
+#define DEPTH_EVERY_NS (100 * NS_PER_MS)
 
 double engine_random(struct engine *e)
 {
@@ -163,6 +164,7 @@ static void counted(struct driver_req *req)
 
 	engine_answered(e);
 	e->depth_asked = false;
+	e->counted_ns = clock_mono();
 	if (req->err) {
 		engine_error(e, "depth", req);
 	} else {
@@ -196,8 +198,13 @@ static void count(void *arg)
 
 void engine_depth_soon(struct engine *e)
 {
-	if (!loop_timer_is_set(&e->depth_timer) && !e->stopping)
-		loop_timer_set(e->loop, &e->depth_timer, clock_mono() + DEPTH_EVERY_NS);
+	int64_t soon, next;
+
+	if (loop_timer_is_set(&e->depth_timer) || e->stopping)
+		return;
+	soon = clock_mono() + DEPTH_SOON_NS;
+	next = e->counted_ns + DEPTH_EVERY_NS;
+	loop_timer_set(e->loop, &e->depth_timer, soon > next ? soon : next);
 }
 
 void engine_driver_changed(struct engine *e)

@@ -6,34 +6,13 @@
 #include "../base/clock.h"
 #include "../base/log.h"
 #include "../base/loop.h"
+#include "barrier.h"
 #include "dead.h"
-#include "engine.h"
+#include "handling.h"
+#include "ledger.h"
 #include "outbox.h"
 #include "procs.h"
 #include "share.h"
-
-struct claim;
-
-/* Messages that want the driver to be told something (ledger.c). */
-struct ledger {
-	TAILQ_HEAD(ledger_list, message) urgent; /* finals, renewals */
-	struct ledger_list lazy;                 /* claim records, oldest first */
-	unsigned n_urgent;
-	unsigned in_flight; /* requests */
-	struct loop_timer timer;
-	struct backoff retry;
-	int64_t retry_at_ns; /* 0: no failure */
-};
-
-/* Who waits until everything so far is durable (barrier.c). */
-struct barrier {
-	uint64_t next_ticket;     /* given to deletions and sends in turn */
-	TAILQ_HEAD(, ticket) tickets; /* not yet confirmed, oldest first */
-	TAILQ_HEAD(, engine_sync) syncs;
-	struct loop_task task;
-	bool syncing;
-	uint64_t syncing_ticket;
-};
 
 struct engine {
 	struct loop *loop;
@@ -87,6 +66,7 @@ struct engine {
 
 	/* depth */
 	struct loop_timer depth_timer;
+	int64_t counted_ns;
 	bool depth_asked;
 	uint64_t depth, dead_total;
 
@@ -98,6 +78,7 @@ struct engine {
 	void *stop_arg;
 
 	unsigned requests; /* under way */
+	bool unseen_told;  /* the warning about callers with pid 0 */
 	struct engine_stats stats; /* the counters */
 	char last_error[240];
 };
@@ -131,7 +112,6 @@ void window_add_ready(struct engine *e, struct message *m);
 void window_take_ready(struct engine *e, struct message *m);
 void window_check_room(struct engine *e);
 void window_serve_waiters(struct engine *e);
-void window_due_changed(struct engine *e);
 /* Sets when M's lease is looked at next. */
 void window_set_due(struct engine *e, struct message *m, int64_t at_ns);
 /* The lease of M is gone: tell and free it. */
@@ -146,34 +126,17 @@ void peers_tell(struct engine *e);
 void peers_changed(struct engine *e);
 void peers_init(struct engine *e);
 
-/* ledger.c */
-void ledger_init(struct engine *e);
-void ledger_fini(struct engine *e);
-/* M is to be told to the driver as WANT says; a WANT_FINAL takes m->final. */
-void ledger_want(struct engine *e, struct message *m, unsigned want);
-/* Drops a wish that was not sent yet. */
-void ledger_drop(struct engine *e, struct message *m, unsigned want);
-/* Sends everything now. */
-void ledger_flush(struct engine *e);
-bool ledger_idle(const struct engine *e);
-
-/* barrier.c */
-void barrier_init(struct engine *e);
-/* T must stay where it is until it was left; leaving twice is harmless. */
-void barrier_enter(struct engine *e, struct ticket *t);
-void barrier_leave(struct engine *e, struct ticket *t);
-/* The backend does not answer: those who wait get ERR. */
-void barrier_fail(struct engine *e, int err);
-
-/* draft.c */
+/* draft.c, sent.c, outbox.c */
 struct draft *draft_new(struct engine *e, const char *name);
 /* Takes D out of the list its state says. */
 void draft_unlist(struct engine *e, struct draft *d);
 void draft_free(struct engine *e, struct draft *d);
 /* Frees a dropped D as soon as nobody refers to it any more. */
 void draft_reap(struct engine *e, struct draft *d);
-
-/* outbox.c */
+void sent_init(struct engine *e);
+/* D was accepted by the backend. */
+void sent_add(struct engine *e, struct draft *d);
+void sent_fini(struct engine *e);
 void outbox_init(struct engine *e);
 void outbox_load(struct engine *e, struct driver_draft *drafts, unsigned n);
 void outbox_fini(struct engine *e);

@@ -15,10 +15,6 @@
 
 #include "engine_int.h"
 
-/* Sent drafts kept for reading: beyond this the oldest is forgotten early. */
-#define SENT_MAX       4096
-#define SENT_BYTES_MAX ((size_t)8 << 20)
-
 struct store_req {
 	struct driver_req req;
 	struct engine *e;
@@ -162,41 +158,6 @@ void draft_flush(struct engine *e, struct draft *d, struct draft_flush *f)
 
 /* ---- sending ---- */
 
-static void sent(struct engine *e, struct draft *d)
-{
-	draft_unlist(e, d);
-	barrier_leave(e, &d->ticket);
-	d->state = DRAFT_SENT;
-	d->until_ns = clock_mono() + DRAFT_LINGER_NS;
-	buf_fini(&d->data);
-	TAILQ_INSERT_TAIL(&e->sent, d, link);
-	e->n_sent++;
-	e->sent_bytes += draft_size(d);
-	e->stats.sent_total++;
-	if (!loop_timer_is_set(&e->sent_timer))
-		loop_timer_set(e->loop, &e->sent_timer, d->until_ns);
-	e->ev.draft_sent(e->ev.arg, d);
-	engine_poll_soon(e);
-	engine_depth_soon(e);
-}
-
-/* Forgets the sent ones whose time is over, or that are too many. */
-static void forget_sent(void *arg)
-{
-	struct engine *e = arg;
-	int64_t now = clock_mono();
-	struct draft *d;
-
-	while ((d = TAILQ_FIRST(&e->sent)) &&
-		(d->until_ns <= now || e->n_sent > SENT_MAX ||
-			e->sent_bytes > SENT_BYTES_MAX)) {
-		e->ev.draft_gone(e->ev.arg, d);
-		draft_unlist(e, d);
-		draft_free(e, d);
-	}
-	loop_timer_set(e->loop, &e->sent_timer, d ? d->until_ns : CLOCK_NEVER);
-}
-
 static void outbox_retry_later(struct engine *e, const struct driver_req *req)
 {
 	int64_t sleep = backoff_empty(&e->outbox_retry, engine_random(e));
@@ -223,9 +184,7 @@ static void send_answered(struct driver_req *req)
 			backoff_hit(&e->outbox_retry);
 			outbox_flush(e);
 		}
-		sent(e, d);
-		if (e->n_sent > SENT_MAX || e->sent_bytes > SENT_BYTES_MAX)
-			forget_sent(e);
+		sent_add(e, d);
 	}
 	store_free(s);
 	engine_check_end(e);
@@ -503,8 +462,7 @@ void outbox_init(struct engine *e)
 
 	TAILQ_INIT(&e->drafts);
 	TAILQ_INIT(&e->outbox);
-	TAILQ_INIT(&e->sent);
-	loop_timer_init(&e->sent_timer, forget_sent, e);
+	sent_init(e);
 	loop_timer_init(&e->stale_timer, tell_stale, e);
 	loop_timer_init(&e->outbox_timer, retry, e);
 	backoff_init(&e->outbox_retry, &cfg);
@@ -522,10 +480,9 @@ static void free_all(struct engine *e, struct draft_list *list)
 
 void outbox_fini(struct engine *e)
 {
-	loop_timer_clear(e->loop, &e->sent_timer);
 	loop_timer_clear(e->loop, &e->stale_timer);
 	loop_timer_clear(e->loop, &e->outbox_timer);
-	free_all(e, &e->sent);
+	sent_fini(e);
 	free_all(e, &e->outbox);
 	free_all(e, &e->drafts);
 }

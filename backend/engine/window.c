@@ -74,7 +74,7 @@ void window_take_ready(struct engine *e, struct message *m)
 
 /* ---- lease deadlines ---- */
 
-void window_due_changed(struct engine *e)
+static void due_changed(struct engine *e)
 {
 	struct heap_node *n = heap_min(&e->due);
 
@@ -92,7 +92,7 @@ void window_set_due(struct engine *e, struct message *m, int64_t at_ns)
 		log_error("window", "out of memory: a lease will not be renewed");
 	min = heap_min(&e->due);
 	if ((min ? min->key : CLOCK_NEVER) != before)
-		window_due_changed(e);
+		due_changed(e);
 }
 
 /*
@@ -126,7 +126,7 @@ static void due(void *arg)
 		else
 			claim_look(e, m);
 	}
-	window_due_changed(e);
+	due_changed(e);
 }
 
 void window_init(struct engine *e)
