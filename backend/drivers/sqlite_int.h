@@ -26,6 +26,7 @@
 
 #include "../base/loop.h"
 #include "driver.h"
+#include "sqlite_file.h"
 #include "sqlite_sql.h"
 
 #define SQ_MAX_BODY    ((uint64_t)64 << 20)
@@ -119,19 +120,6 @@ int64_t sq_number(const char *text);
 int sq_begin(struct sq *s, bool write, bool durable);
 int sq_commit(struct sq *s);
 void sq_rollback(struct sq *s);
-
-/* sqlite_file.c */
-int sq_file_find(struct sq *s, const char *source, bool create);
-int sq_file_lock_open(struct sq *s);
-/* Byte N of the lock file: 1 taken, 0 held by another, or -errno. */
-int sq_file_lock(struct sq *s, int64_t n);
-/* Tries for MS milliseconds. 0 or -errno. */
-int sq_file_lock_wait(struct sq *s, int64_t n, int ms);
-void sq_file_unlock(struct sq *s, int64_t n);
-bool sq_file_locked(struct sq *s, int64_t n);
-/* Tells the other mounts to look. */
-void sq_file_ring(struct sq *s);
-char *sq_file_lock_path(const struct sq *s);
 
 /* sqlite_schema.c */
 /* Opens the connection and looks, without changing anything. */

@@ -80,7 +80,7 @@ const char *const sq_sql[SQ_STMTS] = {
 	[SQ_WAKE] = "UPDATE message SET visible_at=0 WHERE id IN(SELECT id FROM message"
 		    " WHERE visible_at BETWEEN 1 AND ?1 AND mount IS NULL"
 		    " ORDER BY visible_at LIMIT " DUE_AT_ONCE ")",
-	[SQ_EXPIRE] = "UPDATE message SET visible_at=0,mount=NULL,receipt=receipt+1,"
+	[SQ_EXPIRE] = "UPDATE message SET visible_at=0,mount=NULL,"
 		      "attempts=attempts+(record IS NOT NULL),record=NULL"
 		      " WHERE id IN(SELECT id FROM message"
 		      " WHERE visible_at BETWEEN 1 AND ?1 AND mount IS NOT NULL"
@@ -95,14 +95,14 @@ const char *const sq_sql[SQ_STMTS] = {
 	[SQ_DELETE] = "DELETE FROM message" HELD,
 	[SQ_BODY_DELETE] = "DELETE FROM body WHERE id=?1",
 	[SQ_RELEASE] = "UPDATE message SET visible_at=?3,mount=NULL,record=NULL,"
-		       "attempts=?4,receipt=receipt+1" HELD,
+		       "attempts=?4" HELD,
 	[SQ_RENEW] = "UPDATE message SET visible_at=?3" HELD,
 	[SQ_RECORD] = "UPDATE message SET record=?3" HELD,
 	[SQ_BURY] = "INSERT INTO dead(id,enqueued_us,receipt,attempts,dequeue_count,"
 		    "size,given,reason) SELECT id,enqueued_us,receipt,?3,dequeue_count,"
 		    "size,given,?4 FROM message" HELD,
 	[SQ_REVIVE] = "INSERT INTO message(id,enqueued_us,receipt,dequeue_count,size,"
-		      "given) SELECT id,enqueued_us,receipt+1,dequeue_count,size,given"
+		      "given) SELECT id,enqueued_us,receipt,dequeue_count,size,given"
 		      " FROM dead WHERE id=?1",
 	[SQ_DEAD_DELETE] = "DELETE FROM dead WHERE id=?1",
 
@@ -132,7 +132,7 @@ const char *const sq_sql[SQ_STMTS] = {
 	[SQ_MOUNT_ALIVE] = "UPDATE mount SET alive=?2,hungry=0 WHERE n=?1",
 	[SQ_MOUNTS] = "SELECT n,alive,hungry,consumed_ns FROM mount WHERE n<>?1",
 	[SQ_APPETITE] = "UPDATE mount SET hungry=?2,consumed_ns=?3 WHERE n=?1",
-	[SQ_MOUNT_RETURN] = "UPDATE message SET visible_at=0,mount=NULL,receipt=receipt+1"
+	[SQ_MOUNT_RETURN] = "UPDATE message SET visible_at=0,mount=NULL"
 			    " WHERE visible_at>0 AND mount=?1 AND record IS NULL",
 	[SQ_MOUNT_ADOPT] = "UPDATE draft SET mount=?2 WHERE mount=?1",
 	[SQ_MOUNT_DROP] = "DELETE FROM mount WHERE n=?1 AND NOT EXISTS(SELECT 1 FROM"
@@ -154,17 +154,8 @@ static int int_of(struct sq *s, const char *sql, int64_t *out)
 }
 
 /* 1: ours. 0: empty, to be made. */
-static int identify(struct sq *s)
+static int judge(struct sq *s, int64_t app, int64_t version, int64_t tables_n)
 {
-	int64_t app, version, tables_n;
-	int r = int_of(s, "PRAGMA application_id", &app);
-
-	if (r == 0)
-		r = int_of(s, "PRAGMA user_version", &version);
-	if (r == 0)
-		r = int_of(s, "SELECT count(*) FROM sqlite_master", &tables_n);
-	if (r < 0)
-		return r;
 	if (app == 0 && version == 0 && tables_n == 0)
 		return 0;
 	if (app != APPLICATION_ID)
@@ -173,6 +164,24 @@ static int identify(struct sq *s)
 	if (version > USER_VERSION)
 		return sq_say(s, -EINVAL, "it was made by a newer version of spoolfs");
 	return 1;
+}
+
+/* In one transaction: another process may be making the tables just now. */
+static int identify(struct sq *s)
+{
+	int64_t app = 0, version = 0, tables_n = 0;
+	int r = sq_script(s, "BEGIN");
+
+	if (r < 0)
+		return r;
+	r = int_of(s, "PRAGMA application_id", &app);
+	if (r == 0)
+		r = int_of(s, "PRAGMA user_version", &version);
+	if (r == 0)
+		r = int_of(s, "SELECT count(*) FROM sqlite_master", &tables_n);
+	if (r == 0)
+		r = sq_script(s, "COMMIT");
+	return r < 0 ? r : judge(s, app, version, tables_n);
 }
 
 /* Waits for another process: 50 us, doubled up to 5 ms, about 2 s in all. */

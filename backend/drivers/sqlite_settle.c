@@ -2,9 +2,9 @@
 /*
  * One function per settle operation.
  *
- * A receipt is the generation of its message, which grows with every lease and
- * every end of one: so a statement that names both touches the message only
- * while this very lease is the newest. When it touched nothing, a look tells
+ * A receipt is the number of the lease: each new one of a message has the next.
+ * So a statement that names both, and asks for a mount, touches the message
+ * only while this very lease is held. When it touched nothing, a look tells
  * whether the message is gone or somebody else's.
  */
 #include <errno.h>

@@ -96,62 +96,6 @@ static inline struct driver_req ask_receive(struct bed *b, unsigned max)
 	return ask_receive_of(b, b->d, max);
 }
 
-/* Settles one; gives the err of the item. */
-static inline int ask_settle_of(struct bed *b, struct driver *d, struct settle *it)
-{
-	struct driver_req req = {.op = DRIVER_SETTLE};
-
-	req.u.settle.items = it;
-	req.u.settle.n = 1;
-	CHECK_INT(ask_of(b, d, &req), 0);
-	free(it->new_receipt);
-	return it->err;
-}
-
-/* OP on M, with nothing but its receipt. */
-static inline int ask_settle(struct bed *b, enum settle_op op, const struct driver_msg *m)
-{
-	struct settle it = {.op = op, .id = m->id, .receipt = m->receipt};
-
-	return ask_settle_of(b, b->d, &it);
-}
-
-static inline int ask_claim(struct bed *b, const struct driver_msg *m, const char *record)
-{
-	struct settle it = {
-		.op = SETTLE_CLAIM, .id = m->id, .receipt = m->receipt, .record = record};
-
-	return ask_settle_of(b, b->d, &it);
-}
-
-static inline int ask_release(
-	struct bed *b, const struct driver_msg *m, int64_t delay_ns, unsigned attempts)
-{
-	struct settle it = {
-		.op = SETTLE_RELEASE,
-		.id = m->id,
-		.receipt = m->receipt,
-		.delay_ns = delay_ns,
-		.attempts = attempts,
-	};
-
-	return ask_settle_of(b, b->d, &it);
-}
-
-static inline int ask_bury(
-	struct bed *b, const struct driver_msg *m, const char *reason, unsigned attempts)
-{
-	struct settle it = {
-		.op = SETTLE_BURY,
-		.id = m->id,
-		.receipt = m->receipt,
-		.attempts = attempts,
-		.reason = reason,
-	};
-
-	return ask_settle_of(b, b->d, &it);
-}
-
 /* Checks that the queue counts so many. */
 static inline void ask_depth(
 	struct bed *b, uint64_t waiting, uint64_t leased, uint64_t dead)
@@ -170,25 +114,6 @@ static inline void ask_body(const struct blob *body, const char *text)
 	CHECK(body);
 	CHECK_INT(body->len, strlen(text));
 	CHECK(memcmp(body->data, text, body->len) == 0);
-}
-
-/* Stores a draft, new (ID 0) or again; gives its id. */
-static inline int64_t ask_draft(
-	struct bed *b, int64_t id, const char *name, const char *text)
-{
-	struct driver_req req = {.op = DRIVER_DRAFT_PUT};
-
-	req.u.draft.id = id;
-	req.u.draft.name = name;
-	req.u.draft.body = ask_blob(text);
-	req.u.draft.begun_ns = 1234567890123456789;
-	req.u.draft.mode = 0640;
-	req.u.draft.uid = 7;
-	req.u.draft.gid = 9;
-	CHECK_INT(ask(b, &req), 0);
-	blob_unref(req.u.draft.body);
-	CHECK(req.u.draft.id > 0);
-	return req.u.draft.id;
 }
 
 /* What an earlier life left; driver_req_fini() the answer. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Dead letters. */
-#include "ask.h"
+#include "ask_settle.h"
 
 /* Buries the next message. */
 static void bury_next(struct bed *b, const char *reason)

@@ -6,7 +6,7 @@
  */
 #include <sqlite3.h>
 
-#include "ask.h"
+#include "ask_settle.h"
 
 static struct {
 	sqlite3_vfs vfs; /* the default one, but for opening a log */

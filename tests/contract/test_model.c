@@ -3,7 +3,7 @@
  * A driver against a model of a queue: random requests, and after each of them
  * the counts, and at the end every message, must be what the model has.
  */
-#include "ask.h"
+#include "ask_settle.h"
 
 #define N     48 /* messages of one run */
 #define STEPS 1500

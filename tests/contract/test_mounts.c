@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ask.h"
+#include "ask_settle.h"
 
 #define BOTH (DRIVER_STORE | DRIVER_NOTIFIES | DRIVER_PEERS_KNOWN)
 

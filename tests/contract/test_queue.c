@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Receive, settle, send, depth: what every driver does. The clocks stand still
  * unless a test moves them. */
-#include "ask.h"
+#include "ask_settle.h"
 
 #define WALL_NS INT64_C(1795147200123456000)
 

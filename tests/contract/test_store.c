@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Drafts, claim records, and what a later life finds of them. */
-#include "ask.h"
+#include "ask_settle.h"
 
 __attribute__((constructor)) static void stop_the_clocks(void)
 {
