@@ -15,6 +15,7 @@ static int errno_of(int rc, int system)
 	switch (rc & 0xff) {
 	case SQLITE_BUSY:
 	case SQLITE_LOCKED:
+	case SQLITE_PROTOCOL: /* lost too many races for a lock */
 		return -EAGAIN;
 	case SQLITE_FULL:
 		return -ENOSPC;
@@ -42,6 +43,7 @@ static const char *text_of(int rc)
 	switch (rc & 0xff) {
 	case SQLITE_BUSY:
 	case SQLITE_LOCKED:
+	case SQLITE_PROTOCOL:
 		return "the queue file is locked by another process";
 	case SQLITE_NOTADB:
 		return "the file is not an SQLite database, or it is damaged";

@@ -49,22 +49,6 @@ static const struct {
 	{0xbacbacbc, "VMware shared folder"},
 };
 
-static int refuse_network(struct sq *s, const char *dir)
-{
-	struct statfs fs;
-
-	if (statfs(dir, &fs) < 0)
-		return sq_say(s, errno == EACCES ? -EACCES : -ENOENT, "%s: %s", dir,
-			strerrordesc_np(errno));
-	for (size_t i = 0; i < sizeof(networks) / sizeof(networks[0]); i++)
-		if ((uint32_t)fs.f_type == networks[i].type)
-			return sq_say(s, -EINVAL,
-				"%s is on a network file system (%s), where"
-				" an embedded queue is not safe",
-				dir, networks[i].name);
-	return 0;
-}
-
 static int system_error(struct sq *s, const char *path)
 {
 	int err = errno;
@@ -79,6 +63,21 @@ static int system_error(struct sq *s, const char *path)
 	else if (err == ENAMETOOLONG || err == ELOOP)
 		out = -EINVAL;
 	return sq_say(s, out, "%s: %s", path, strerrordesc_np(err));
+}
+
+static int refuse_network(struct sq *s, const char *path)
+{
+	struct statfs fs;
+
+	if (statfs(path, &fs) < 0)
+		return system_error(s, path);
+	for (size_t i = 0; i < sizeof(networks) / sizeof(networks[0]); i++)
+		if ((uint32_t)fs.f_type == networks[i].type)
+			return sq_say(s, -EINVAL,
+				"%s is on a network file system (%s), where"
+				" an embedded queue is not safe",
+				path, networks[i].name);
+	return 0;
 }
 
 /* The name of a new file must survive a power cut as its content does. */
@@ -115,7 +114,7 @@ static int check_file(struct sq *s)
 		return sq_say(s, -EINVAL, "%s is not a regular file", s->path);
 	if (access(s->path, R_OK | W_OK) < 0)
 		return system_error(s, s->path);
-	return 0;
+	return refuse_network(s, s->path); /* it may be a symlink's target */
 }
 
 int sq_file_find(struct sq *s, const char *source, bool create)

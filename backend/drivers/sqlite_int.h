@@ -88,8 +88,8 @@ struct sq {
 	bool full_sync; /* PRAGMA synchronous is FULL */
 	bool ring;      /* this transaction concerns the other mounts */
 	bool broken;
-	int err; /* with broken */
-	char why[160];
+	int err;       /* with broken */
+	char why[512]; /* one line; paths are long */
 	int64_t mount; /* own row, and own byte of the lock file */
 	int lock_fd;
 	int64_t receipts[SQ_MAX_RECEIVE]; /* of the receive under way */
@@ -129,7 +129,7 @@ int sq_schema_init(struct sq *s);
 
 /* sqlite_worker.c */
 int sq_worker_start(struct sq *s);
-/* Runs what is queued, then ends the thread. */
+/* Ends the thread; all that was submitted must be done. */
 void sq_worker_stop(struct sq *s);
 
 /* sqlite_ops.c, sqlite_settle.c, sqlite_mount.c */

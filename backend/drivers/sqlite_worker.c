@@ -195,7 +195,7 @@ static void answer(struct sq *s, struct sq_reqs *batch, bool changed)
 		return;
 }
 
-/* False: stop. */
+/* False: stop; nothing is queued then. */
 static bool take(struct sq *s, struct sq_reqs *batch, bool *look)
 {
 	bool go;
@@ -206,7 +206,7 @@ static bool take(struct sq *s, struct sq_reqs *batch, bool *look)
 	TAILQ_CONCAT(batch, &s->queue, link);
 	*look = s->look;
 	s->look = false;
-	go = !s->stop || !TAILQ_EMPTY(batch);
+	go = !s->stop;
 	pthread_mutex_unlock(&s->lock);
 	return go;
 }

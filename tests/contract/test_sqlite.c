@@ -9,18 +9,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ask.h"
+#include "ask_settle.h"
 #include "backend/drivers/sqlite.h"
 #include "backend/drivers/sqlite_int.h"
 
 /* Shown by statfs(2) instead of the truth. */
 static uint32_t fake_type;
+static const char *fake_path; /* for this one only, if set */
 
 int statfs(const char *path, struct statfs *out)
 {
 	int r = (int)syscall(SYS_statfs, path, out);
 
-	if (fake_type)
+	if (fake_type && (!fake_path || strcmp(path, fake_path) == 0))
 		out->f_type = fake_type;
 	return r;
 }
@@ -152,6 +153,24 @@ TEST(a_network_file_system_is_refused)
 	bed_fini(&b);
 }
 
+TEST(a_link_to_a_network_file_system_is_refused)
+{
+	char target[128];
+	struct bed b;
+
+	CHECK(bed_init(&b, NULL));
+	snprintf(target, sizeof(target), "%s/target", b.dir);
+	write_file(target, "", 0, 0);
+	CHECK_INT(symlink(target, b.path), 0);
+	fake_type = 0x6969;
+	fake_path = target;
+	refused(&b, -EINVAL, "network file system");
+	fake_type = 0;
+	fake_path = NULL;
+	CHECK_INT(unlink(target), 0);
+	bed_fini(&b);
+}
+
 TEST(paths_that_lead_nowhere)
 {
 	struct driver_params p = {.identity = "bed"};
@@ -220,6 +239,46 @@ TEST(a_file_that_may_only_be_read)
 		_exit(open_as_nobody(&b));
 	CHECK_INT(waitpid(pid, &status, 0), pid);
 	CHECK_INT(status, 0);
+	bed_fini(&b);
+}
+
+/* The first column of the first row. */
+static int64_t sql_int(struct bed *b, const char *text)
+{
+	sqlite3_stmt *st;
+	sqlite3 *db;
+	int64_t n;
+
+	CHECK_INT(sqlite3_open(b->path, &db), SQLITE_OK);
+	CHECK_INT(sqlite3_prepare_v2(db, text, -1, &st, NULL), SQLITE_OK);
+	CHECK_INT(sqlite3_step(st), SQLITE_ROW);
+	n = sqlite3_column_int64(st, 0);
+	sqlite3_finalize(st);
+	CHECK_INT(sqlite3_close(db), SQLITE_OK);
+	return n;
+}
+
+TEST(bodies_go_with_what_they_belong_to)
+{
+	struct driver_req drop = {.op = DRIVER_DRAFT_DROP}, got;
+	struct settle discard = {.op = SETTLE_DISCARD};
+	struct bed b;
+
+	CHECK(bed_init(&b, bed_factories));
+	free(ask_send(&b, "deleted"));
+	free(ask_send(&b, "discarded"));
+	drop.u.draft.id = ask_draft(&b, 0, "dropped", "x");
+	CHECK_INT(sql_int(&b, "SELECT count(*) FROM body"), 3);
+	got = ask_receive(&b, 2);
+	CHECK_INT(ask_settle(&b, SETTLE_DELETE, &got.u.receive.msgs[0]), 0);
+	CHECK_INT(sql_int(&b, "SELECT count(*) FROM body"), 2);
+	CHECK_INT(ask_bury(&b, &got.u.receive.msgs[1], "x", 1), 0);
+	CHECK_INT(ask(&b, &drop), 0);
+	CHECK_INT(sql_int(&b, "SELECT count(*) FROM body"), 1);
+	discard.id = got.u.receive.msgs[1].id;
+	CHECK_INT(ask_settle_of(&b, b.d, &discard), 0);
+	CHECK_INT(sql_int(&b, "SELECT count(*) FROM body"), 0);
+	driver_req_fini(&got);
 	bed_fini(&b);
 }
 
