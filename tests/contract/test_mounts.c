@@ -5,6 +5,7 @@
  * survive a fork. Real clocks.
  */
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -173,6 +174,7 @@ static pid_t fork_mount(struct bed *b)
 	pid = fork();
 	CHECK(pid >= 0);
 	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (setjmp(test_end) || child_life(b) || write(ready[1], "r", 1) != 1)
 			_exit(1);
 		for (;;)
