@@ -211,6 +211,25 @@ TEST(a_path_without_a_directory_is_found_after_chdir)
 	bed_fini(&b);
 }
 
+TEST(a_queue_has_one_lock_file_whatever_it_is_called)
+{
+	struct driver_req req = {.op = DRIVER_PEERS};
+	char text[BED_ERR], link[128];
+	struct driver *other;
+	struct bed b, linked;
+
+	CHECK(bed_init(&b, bed_factories));
+	snprintf(link, sizeof(link), "%s/link", b.dir);
+	CHECK_INT(symlink(b.path, link), 0);
+	linked = b;
+	snprintf(linked.path, sizeof(linked.path), "%s/link", b.dir);
+	CHECK_INT(bed_open(&linked, "other", &other, text), 0);
+	CHECK_INT(ask(&b, &req), 0);
+	CHECK_INT(req.u.peers.n_peers, 1);
+	driver_close(other);
+	bed_fini(&b);
+}
+
 /* Root may write everywhere: the child is nobody. */
 static int open_as_nobody(struct bed *b)
 {
