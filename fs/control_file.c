@@ -117,13 +117,15 @@ void control_poll(fuse_req_t req, struct handle *h, struct fuse_pollhandle *ph)
 
 /* ---- commands ---- */
 
-static int release_named(struct fs *fs, const struct control_line *line)
+static int release_named(struct fs *fs, const struct control_line *line, char *err,
+	size_t err_len)
 {
 	struct entry *en = entry_message(fs, line->name);
 
-	if (!en)
-		return -ENOENT;
-	return engine_release(fs->engine, en->message, line->delay_ns);
+	if (en && !engine_release(fs->engine, en->message, line->delay_ns))
+		return 0;
+	snprintf(err, err_len, "nobody has claimed %.200s", line->name);
+	return -EINVAL;
 }
 
 static int set_option(struct fs *fs, const char *assignment, char *err, size_t err_len)
@@ -154,7 +156,7 @@ static int run(struct fs *fs, const struct control_line *line, char *err, size_t
 		fs_end(fs, "stop command", 0);
 		return 0;
 	case CONTROL_RELEASE:
-		return release_named(fs, line);
+		return release_named(fs, line, err, err_len);
 	case CONTROL_SET:
 		return set_option(fs, line->name, err, err_len);
 	}

@@ -33,10 +33,8 @@ struct entry *dir_find_draft(fuse_req_t req, const char *name)
 	if (!s)
 		return NULL;
 	TAILQ_FOREACH(en, &s->entries, link) {
-		if (en->reopener && en->reopener == tid) {
-			en->reopener = 0;
+		if (en->reopener && en->reopener == tid)
 			return NULL;
-		}
 		if (en->draft->state == DRAFT_SENT || en->draft->state == DRAFT_SENDING ||
 			draft_shared_with(fs->engine, en->draft, fs_caller(req)))
 			return en;

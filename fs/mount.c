@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -125,6 +126,7 @@ static int check_empty(const struct fs *fs, char *err, size_t err_len)
 int mount_prepare(struct fs *fs, char *err, size_t err_len)
 {
 	char type[64];
+	struct statvfs vfs;
 	struct stat st;
 
 	fs->mountpoint = absolute(fs->cfg.mountpoint);
@@ -132,7 +134,9 @@ int mount_prepare(struct fs *fs, char *err, size_t err_len)
 		snprintf(err, err_len, "%s: %s", fs->cfg.mountpoint, strerror(errno));
 		return -errno;
 	}
-	if (stat(fs->mountpoint, &st) && errno == ENOTCONN && free_stale(fs->mountpoint)) {
+	/* Attributes may be cached still: statfs(2) always asks. */
+	if (statvfs(fs->mountpoint, &vfs) && errno == ENOTCONN &&
+		free_stale(fs->mountpoint)) {
 		snprintf(err, err_len, "%s: a dead mount is in the way", fs->mountpoint);
 		return -ENOTCONN;
 	}

@@ -225,7 +225,7 @@ static void settle_as(struct engine *e, struct message *m, enum lease_cause caus
 		m->final = (struct settle){.op = SETTLE_BURY,
 			.attempts = o->attempts,
 			.reason = lease_cause_name(cause)};
-		e->stats.buried_total++;
+		engine_count_burial(e);
 	} else {
 		m->final = (struct settle){.op = SETTLE_RELEASE,
 			.attempts = o->attempts,

@@ -196,6 +196,13 @@ static void count(void *arg)
 	engine_submit(e, req);
 }
 
+void engine_count_burial(struct engine *e)
+{
+	e->stats.buried_total++;
+	e->dead_total++;
+	e->depth -= e->depth > 0;
+}
+
 void engine_depth_soon(struct engine *e)
 {
 	int64_t soon, next;
@@ -224,7 +231,7 @@ void engine_stats(struct engine *e, struct engine_stats *out)
 
 	*out = e->stats;
 	out->state = poller_state(&e->poller, now);
-	out->backoff_interval_ns = e->poller.backoff.interval_ns;
+	out->backoff_interval_ns = e->poller.slept_ns;
 	out->next_poll_in_ns = next == CLOCK_NEVER ? -1 : next - now;
 	out->polls_total = e->poller.polls_total;
 	out->polls_empty = e->poller.polls_empty;
@@ -279,6 +286,7 @@ void engine_configure(struct engine *e, const struct engine_config *cfg)
 	e->cfg = *cfg;
 	e->cfg.receives = receives;
 	backoff_configure(&e->poller.backoff, &cfg->backoff);
+	e->poller.slept_ns = e->poller.backoff.interval_ns;
 	window_check_room(e);
 	engine_poll_soon(e);
 	engine_changed(e);

@@ -96,6 +96,8 @@ void engine_poll_soon(struct engine *e);
 /* Something is to be had at AT_NS (monotonic): poll then, if not before. */
 void engine_poll_at(struct engine *e, int64_t at_ns);
 void engine_depth_soon(struct engine *e);
+/* One message became a dead letter: in the figures at once. */
+void engine_count_burial(struct engine *e);
 
 /* ending.c */
 void engine_end_init(struct engine *e);

@@ -81,7 +81,7 @@ int engine_bury(struct engine *e, struct message *m, struct proc *caller,
 	if (err)
 		return err;
 	log_info("lease", "buried id=%s reason=%s", m->d.id, reason);
-	e->stats.buried_total++;
+	engine_count_burial(e);
 	finish(e, m,
 		&(struct settle){.op = SETTLE_BURY,
 			.attempts = m->d.attempts,
@@ -99,6 +99,7 @@ int engine_remove(struct engine *e, struct message *m, struct proc *caller)
 	if (!read && !e->cfg.rm_unread_deletes)
 		return engine_bury(e, m, caller, "unread");
 	e->stats.handled_total++;
+	e->depth -= e->depth > 0;
 	finish(e, m, &(struct settle){.op = SETTLE_DELETE});
 	return 0;
 }

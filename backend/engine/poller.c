@@ -21,6 +21,7 @@ void poller_init(
 		.not_before_ns = now_ns,
 	};
 	backoff_init(&p->backoff, cfg);
+	p->slept_ns = p->backoff.interval_ns;
 }
 
 static int64_t due_ns(const struct poller *p)
@@ -78,6 +79,7 @@ static void sleep_empty(struct poller *p, int64_t due_ns, int64_t now_ns, double
 {
 	int64_t earliest = later(due_ns, clock_add(now_ns, DUE_MIN_NS));
 
+	p->slept_ns = p->backoff.interval_ns;
 	p->next_ns = clock_add(now_ns, backoff_empty(&p->backoff, random));
 	if (earliest < p->next_ns)
 		p->next_ns = earliest;
@@ -93,6 +95,7 @@ void poller_result(struct poller *p, unsigned n, bool more, int64_t due_ns,
 	if (n > 0) {
 		p->empty_in_a_row = 0;
 		backoff_hit(&p->backoff);
+		p->slept_ns = p->backoff.interval_ns;
 		return;
 	}
 	p->polls_empty++;
@@ -107,6 +110,7 @@ void poller_failed(
 {
 	p->busy = false;
 	p->offline = true;
+	p->slept_ns = p->backoff.interval_ns;
 	p->next_ns = clock_add(now_ns, backoff_empty(&p->backoff, random));
 	p->not_before_ns = clock_add(now_ns, later(retry_after_ns, 0));
 }
