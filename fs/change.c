@@ -53,12 +53,13 @@ static int unlink_message(fuse_req_t req, struct entry *en)
 	return err;
 }
 
-static int unlink_draft(struct entry *en)
+static int unlink_draft(fuse_req_t req, struct entry *en)
 {
 	struct draft *d = en->draft;
 
 	if (d->state == DRAFT_SENDING)
 		return 0;
+	write_forget_sent(req, d->name, en);
 	entry_detach(en);
 	draft_discard(en->fs->engine, d);
 	return 0;
@@ -87,7 +88,7 @@ static int unlink_at_top(fuse_req_t req, const char *name)
 	if (en)
 		return unlink_message(req, en);
 	en = dir_find_draft(req, name);
-	return en ? unlink_draft(en) : -ENOENT;
+	return en ? unlink_draft(req, en) : -ENOENT;
 }
 
 static int unlink_in(fuse_req_t req, struct node *dir, const char *name)
@@ -106,7 +107,7 @@ static int unlink_in(fuse_req_t req, struct node *dir, const char *name)
 		return en ? unlink_letter(en) : -ENOENT;
 	case NAME_DRAFTS:
 		en = entry_view(fs, name);
-		return en ? unlink_draft(en) : -ENOENT;
+		return en ? unlink_draft(req, en) : -ENOENT;
 	default:
 		return -EPERM;
 	}
@@ -168,7 +169,7 @@ static void replace_draft(fuse_req_t req, const struct entry *by, const char *na
 	struct entry *old = dir_find_draft(req, name);
 
 	if (old && old != by && old->draft->state != DRAFT_SENDING)
-		unlink_draft(old);
+		unlink_draft(req, old);
 }
 
 static int rename_draft(fuse_req_t req, struct entry *en, const char *newname,
@@ -182,6 +183,7 @@ static int rename_draft(fuse_req_t req, struct entry *en, const char *newname,
 	if (err)
 		return err;
 	entry_ref(en);
+	write_forget_sent(req, en->draft->name, en);
 	replace_draft(req, en, newname);
 	err = draft_rename(fs->engine, en->draft, newname,
 		name_patterns_match(fs->drafts, newname));

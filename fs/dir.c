@@ -23,23 +23,23 @@ static struct node *found_draft(fuse_req_t req, const char *name)
 	return en ? node_get(en, VIEW_ROOT) : NULL;
 }
 
+/* Who was answered ESTALE finds nothing until he has created his own. */
 struct entry *dir_find_draft(fuse_req_t req, const char *name)
 {
 	struct fs *fs = fs_of(req);
 	struct slot *s = entry_slot(fs, name);
 	pid_t tid = fuse_req_ctx(req)->pid;
-	struct entry *en;
+	struct entry *en, *found = NULL;
 
 	if (!s)
 		return NULL;
 	TAILQ_FOREACH(en, &s->entries, link) {
 		if (en->reopener && en->reopener == tid)
 			return NULL;
-		if (en->draft->state == DRAFT_SENT || en->draft->state == DRAFT_SENDING ||
-			draft_shared_with(fs->engine, en->draft, fs_caller(req)))
-			return en;
+		if (!found && draft_shared_with(fs->engine, en->draft, fs_caller(req)))
+			found = en;
 	}
-	return NULL;
+	return found;
 }
 
 static struct node *found_reserved(struct fs *fs, const char *name)

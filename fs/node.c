@@ -96,6 +96,15 @@ struct node *node_get(struct entry *en, enum entry_view view)
 	return n;
 }
 
+void node_retarget(struct node *n, struct entry *en)
+{
+	if (n->entry->nodes[n->view] == n)
+		n->entry->nodes[n->view] = NULL;
+	entry_unref(n->entry);
+	n->entry = entry_ref(en);
+	en->nodes[n->view] = n;
+}
+
 struct node *node_ref(struct node *n)
 {
 	n->refs++;

@@ -40,6 +40,8 @@ struct node *node_of(fuse_req_t req, fuse_ino_t id);
 /* The node of EN in VIEW, made if needed. NULL when out of memory. Without a
  * reference it lives until the next node_gc(). */
 struct node *node_get(struct entry *en, enum entry_view view);
+/* N, at the top, stands for EN instead. */
+void node_retarget(struct node *n, struct entry *en);
 struct node *node_ref(struct node *n);
 void node_unref(struct node *n);
 /* The kernel took, or gave back, N references. */

@@ -130,12 +130,14 @@ static void read_draft(fuse_req_t req, struct handle *h, size_t size, off_t off)
 {
 	const struct draft *d = h->writes ? h->draft : h->entry->draft;
 	const char *p = NULL;
-	size_t n = d ? draft_read(d, (uint64_t)off, size, &p) : 0;
+	size_t n;
 
-	if (!d && h->body)
+	if (h->body) {
 		read_reply(req, h, size, off);
-	else
-		fuse_reply_buf(req, p, n);
+		return;
+	}
+	n = d ? draft_read(d, (uint64_t)off, size, &p) : 0;
+	fuse_reply_buf(req, p, n);
 }
 
 static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,

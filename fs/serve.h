@@ -24,6 +24,8 @@ void read_release(struct handle *h);
 void write_create(fuse_req_t req, struct node *parent, const char *name, mode_t mode,
 	struct fuse_file_info *fi);
 void write_open(fuse_req_t req, struct node *node, struct fuse_file_info *fi);
+/* Names that the caller sent a moment ago stop answering. */
+void write_forget_sent(fuse_req_t req, const char *name, const struct entry *except);
 void write_data(fuse_req_t req, struct handle *h, const char *data, size_t n, off_t off);
 void write_flush(fuse_req_t req, struct handle *h, bool closing);
 void write_release(struct handle *h);

@@ -2,10 +2,10 @@
 /*
  * Creating and writing: a file at the top is a draft until its last close.
  *
- * Two openers of one name write two messages. A name that resolves to somebody
- * else's draft, or to one just sent, is answered ESTALE when it is opened for
- * writing: the kernel then looks the name up again, is told that it does not
- * exist, and creates it.
+ * Two openers of one name write two messages. A name that means a draft just
+ * sent, or one that was cut off, starts a new one when it is opened for writing:
+ * with O_TRUNC under the same inode; without, the answer is ESTALE, the kernel
+ * looks the name up again, is told that it does not exist, and creates it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -90,36 +90,74 @@ static int may_create(struct fs *fs, const struct node *parent, const char *name
 	return 0;
 }
 
-static struct handle *new_draft(fuse_req_t req, struct fs *fs, const char *name,
-	mode_t mode)
+/* Whoever was told to look again has a draft of his own now. */
+static void forget_reopener(struct slot *s, pid_t tid)
 {
+	struct entry *en;
+
+	TAILQ_FOREACH(en, &s->entries, link) {
+		if (en->reopener == tid)
+			en->reopener = 0;
+	}
+}
+
+static void abandon(struct fs *fs, struct draft *d)
+{
+	if (d->user)
+		entry_detach(d->user);
+	draft_discard(fs->engine, d);
+	draft_close(fs->engine, d);
+}
+
+/* A new draft of the caller's, with one writer; its entry is d->user. */
+static struct draft *new_draft(fuse_req_t req, const char *name, mode_t mode)
+{
+	struct fs *fs = fs_of(req);
 	const struct fuse_ctx *ctx = fuse_req_ctx(req);
 	bool keep = name_patterns_match(fs->drafts, name);
-	struct draft *d = draft_create(fs->engine, name, fs_caller(req), keep);
-	struct entry *en = d ? entry_add_draft(fs, d) : NULL;
-	struct node *n = en ? node_get(en, VIEW_ROOT) : NULL;
-	struct handle *h = n ? writer(fs, n, d) : NULL;
+	struct draft *d;
 
-	if (h) {
-		d->mode = mode & 07777;
-		d->uid = ctx->uid;
-		d->gid = ctx->gid;
-		return h;
+	write_forget_sent(req, name, NULL);
+	d = draft_create(fs->engine, name, fs_caller(req), keep);
+	if (!d)
+		return NULL;
+	d->mode = mode & 07777;
+	d->uid = ctx->uid;
+	d->gid = ctx->gid;
+	if (!entry_add_draft(fs, d)) {
+		abandon(fs, d);
+		return NULL;
 	}
-	if (en)
+	forget_reopener(entry_of_draft(d)->slot, ctx->pid);
+	return d;
+}
+
+/* What the caller sent under NAME, EXCEPT this, does not answer any longer. */
+void write_forget_sent(fuse_req_t req, const char *name, const struct entry *except)
+{
+	struct fs *fs = fs_of(req);
+	struct slot *s = entry_slot(fs, name);
+	struct entry *en, *next;
+
+	for (en = s ? TAILQ_FIRST(&s->entries) : NULL; en; en = next) {
+		struct draft *d = en->draft;
+
+		next = TAILQ_NEXT(en, link);
+		if (en == except || d->state != DRAFT_SENT ||
+			!draft_shared_with(fs->engine, d, fs_caller(req)))
+			continue;
 		entry_detach(en);
-	if (d) {
 		draft_discard(fs->engine, d);
-		draft_close(fs->engine, d);
 	}
-	return NULL;
 }
 
 void write_create(fuse_req_t req, struct node *parent, const char *name, mode_t mode,
 	struct fuse_file_info *fi)
 {
 	struct fs *fs = fs_of(req);
-	struct handle *h;
+	struct handle *h = NULL;
+	struct draft *d;
+	struct node *n;
 	int err;
 
 	if (fs_is_announcer(req)) {
@@ -131,12 +169,17 @@ void write_create(fuse_req_t req, struct node *parent, const char *name, mode_t 
 		fuse_reply_err(req, -err);
 		return;
 	}
-	h = new_draft(req, fs, name, mode);
-	if (!h) {
-		fuse_reply_err(req, ENOMEM);
+	d = new_draft(req, name, mode);
+	n = d ? node_get(entry_of_draft(d), VIEW_ROOT) : NULL;
+	if (n)
+		h = writer(fs, n, d);
+	if (h) {
+		reply_create(req, h, fi);
 		return;
 	}
-	reply_create(req, h, fi);
+	if (d)
+		abandon(fs, d);
+	fuse_reply_err(req, ENOMEM);
 }
 
 /* ---- OPEN ---- */
@@ -147,45 +190,98 @@ static void look_again(fuse_req_t req, struct entry *en)
 	fuse_reply_err(req, ESTALE);
 }
 
-static int open_writer(struct fs *fs, struct handle *h, struct draft *d, int flags)
+static bool may_reopen(fuse_req_t req, const struct draft *d)
 {
-	int err = 0;
-
-	if (flags & O_TRUNC)
-		err = draft_truncate(fs->engine, d, 0);
-	if (err)
-		return err;
-	draft_open(d);
-	h->draft = d;
-	h->writes = true;
-	return 0;
+	return (d->state == DRAFT_OPEN || d->state == DRAFT_KEPT) &&
+		draft_belongs_to(fs_of(req)->engine, d, fs_caller(req));
 }
 
-void write_open(fuse_req_t req, struct node *node, struct fuse_file_info *fi)
+/* The name is the caller's for something new: NODE stands for that from now on. */
+static struct draft *start_anew(fuse_req_t req, struct node *node)
 {
-	struct fs *fs = node->fs;
-	struct draft *d = node->entry->draft;
-	bool writes = (fi->flags & O_ACCMODE) != O_RDONLY;
-	struct handle *h;
+	const struct entry *old = node->entry;
+	struct draft *was = old->draft;
+	char *name = was ? strdup(was->name) : NULL;
+	struct draft *d = name ? new_draft(req, name, was->mode) : NULL;
 
-	if (!d || (writes && d->state != DRAFT_OPEN && d->state != DRAFT_KEPT)) {
+	free(name);
+	if (d)
+		node_retarget(node, entry_of_draft(d));
+	return d;
+}
+
+/* The draft that a writer gets: NODE's, or a new one. *ERR when there is none. */
+static struct draft *draft_to_write(fuse_req_t req, struct node *node, int flags, int *err)
+{
+	struct draft *d = node->entry->draft;
+
+	*err = -ESTALE;
+	if (!d)
+		return NULL;
+	if (may_reopen(req, d)) {
+		*err = flags & O_TRUNC ? draft_truncate(node->fs->engine, d, 0) : 0;
+		if (*err)
+			return NULL;
+		draft_open(d);
+		return d;
+	}
+	/* touch(1), which goes on without it: it must not start a message. */
+	if ((flags & (O_NONBLOCK | O_TRUNC | O_APPEND)) == O_NONBLOCK)
+		*err = -EACCES;
+	if (!(flags & O_TRUNC) || node->kind != NODE_DRAFT)
+		return NULL;
+	*err = -ENOMEM;
+	return start_anew(req, node);
+}
+
+static void open_for_writing(fuse_req_t req, struct node *node, struct fuse_file_info *fi)
+{
+	int err;
+	struct draft *d = draft_to_write(req, node, fi->flags, &err);
+	struct handle *h = d ? writer(node->fs, node, d) : NULL;
+
+	if (!d && err == -ESTALE) {
 		look_again(req, node->entry);
 		return;
 	}
-	h = handle_create(fs, node);
-	if (!h || (writes && open_writer(fs, h, d, fi->flags))) {
-		handle_destroy(h);
-		fuse_reply_err(req, ENOMEM);
+	if (!h) {
+		if (d)
+			draft_close(node->fs->engine, d);
+		fuse_reply_err(req, d ? ENOMEM : -err);
 		return;
 	}
-	h->entry = entry_ref(node->entry);
-	h->body = d->stored ? blob_ref(d->stored) : NULL;
 	fi->fh = (uint64_t)(uintptr_t)h;
-	fi->noflush = !writes;
 	if (fuse_reply_open(req, fi) == -ENOENT) {
 		write_release(h);
 		handle_destroy(h);
 	}
+}
+
+void write_open(fuse_req_t req, struct node *node, struct fuse_file_info *fi)
+{
+	struct draft *d = node->entry->draft;
+	struct handle *h;
+
+	if ((fi->flags & O_ACCMODE) != O_RDONLY || fi->flags & O_TRUNC) {
+		open_for_writing(req, node, fi);
+		return;
+	}
+	if (!d) {
+		fuse_reply_err(req, ESTALE);
+		return;
+	}
+	h = handle_create(node->fs, node);
+	if (!h) {
+		fuse_reply_err(req, ENOMEM);
+		return;
+	}
+	h->entry = entry_ref(node->entry);
+	if (d->stored && d->state != DRAFT_OPEN)
+		h->body = blob_ref(d->stored);
+	fi->fh = (uint64_t)(uintptr_t)h;
+	fi->noflush = 1;
+	if (fuse_reply_open(req, fi) == -ENOENT)
+		handle_destroy(h);
 }
 
 /* ---- WRITE, READ, FLUSH ---- */

@@ -81,8 +81,12 @@ int draft_rename(struct engine *e, struct draft *d, const char *name, bool keep)
 /* unlink(2): discards it; one already sent is only forgotten. D is gone after,
  * or DRAFT_DROPPED while it is open (then draft_close() frees it). */
 void draft_discard(struct engine *e, struct draft *d);
-/* Whether CALLER shares D: the creator's relatives, or anyone when no creator
- * lives any more. */
+/* Whether CALLER may write on in D: a relative of its creator, and D was not cut
+ * off. Anyone else who opens its name writes a draft of his own. */
+bool draft_belongs_to(const struct engine *e, const struct draft *d,
+	const struct proc *caller);
+/* Whether D's name means D to CALLER: a relative of the creator, or anyone when
+ * no creator lives any more. */
 bool draft_shared_with(struct engine *e, const struct draft *d, const struct proc *caller);
 const struct draft_list *engine_drafts(const struct engine *e); /* OPEN, KEPT */
 const struct draft_list *engine_outbox(const struct engine *e); /* SENDING */
