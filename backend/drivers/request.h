@@ -41,10 +41,10 @@ struct driver_req {
 			int64_t lease_ns;  /* in */
 			struct driver_msg *msgs; /* out: array of n, in queue order */
 			unsigned n;
-			int64_t next_due_ns; /* out, monotonic: when a message now
-			                        leased or delayed becomes visible
-			                        at the latest known; CLOCK_NEVER
-			                        when none or unknown */
+			int64_t next_due_ns; /* out, monotonic: when the next one
+			                        delayed, or leased by another
+			                        mount, becomes visible as far as
+			                        is known; CLOCK_NEVER: none */
 		} receive;
 		struct {
 			struct settle *items; /* in/out; the caller's array */

@@ -40,7 +40,7 @@ static const char tables[] =
 	"receipt INTEGER NOT NULL DEFAULT 0, attempts INTEGER NOT NULL DEFAULT 0,"
 	"dequeue_count INTEGER NOT NULL DEFAULT 0, size INTEGER NOT NULL,"
 	"given TEXT, record TEXT);"
-	"CREATE INDEX message_order ON message(visible_at, enqueued_us);"
+	"CREATE INDEX message_order ON message(visible_at, enqueued_us, mount);"
 	"CREATE TABLE dead("
 	"id INTEGER PRIMARY KEY, enqueued_us INTEGER NOT NULL,"
 	"receipt INTEGER NOT NULL, attempts INTEGER NOT NULL,"
@@ -77,6 +77,8 @@ const char *const sq_sql[SQ_STMTS] = {
 
 	[SQ_DUE] = "SELECT visible_at FROM message WHERE visible_at>0"
 		   " ORDER BY visible_at LIMIT 1",
+	[SQ_NEXT_DUE] = "SELECT visible_at FROM message WHERE visible_at>0"
+			" AND mount IS NOT ?1 ORDER BY visible_at LIMIT 1",
 	[SQ_WAKE] = "UPDATE message SET visible_at=0 WHERE id IN(SELECT id FROM message"
 		    " WHERE visible_at BETWEEN 1 AND ?1 AND mount IS NULL"
 		    " ORDER BY visible_at LIMIT " DUE_AT_ONCE ")",

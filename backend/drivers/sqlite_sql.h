@@ -14,6 +14,7 @@ enum sq_stmt {
 	SQ_VERSION,
 	/* receive */
 	SQ_DUE,
+	SQ_NEXT_DUE,
 	SQ_WAKE,
 	SQ_EXPIRE,
 	SQ_PICK,

@@ -163,9 +163,10 @@ int draft_write(struct engine *e, struct draft *d, const void *p, size_t n, uint
 {
 	int err;
 
-	if (off > d->data.max || n > d->data.max - off)
-		return -EFBIG;
 	(void)e;
+	d->refused |= off > d->data.max || n > d->data.max - off;
+	if (d->refused)
+		return -EFBIG;
 	err = thaw(d);
 	if (!err)
 		err = buf_pwrite(&d->data, p, n, (size_t)off);
@@ -178,9 +179,13 @@ int draft_truncate(struct engine *e, struct draft *d, uint64_t len)
 {
 	int err;
 
-	if (len > d->data.max)
-		return -EFBIG;
 	(void)e;
+	if (len > d->data.max)
+		d->refused = true;
+	else if (!len)
+		d->refused = false;
+	if (d->refused)
+		return -EFBIG;
 	if (len == draft_size(d))
 		return 0;
 	err = thaw(d);

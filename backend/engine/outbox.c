@@ -147,8 +147,8 @@ static void put(struct engine *e, struct draft *d)
 
 void draft_flush(struct engine *e, struct draft *d, struct draft_flush *f)
 {
-	if (d->stored_version == d->version || d->state == DRAFT_DROPPED) {
-		f->fn(f, 0);
+	if (d->stored_version == d->version || d->state == DRAFT_DROPPED || d->refused) {
+		f->fn(f, d->refused ? -EFBIG : 0);
 		return;
 	}
 	f->version = d->version;
@@ -249,8 +249,14 @@ static void keep(struct engine *e, struct draft *d)
 static void give_up(struct engine *e, struct draft *d)
 {
 	log_error("outbox", "could not be stored, its writer was told name=%s", d->name);
-	if (d->put_err == -EILSEQ || d->store_id) {
-		d->cut = true;
+	d->cut = true;
+	if (d->put_err == -EILSEQ) {
+		keep(e, d);
+		return;
+	}
+	if (d->store_id) {
+		buf_fini(&d->data);
+		d->version = d->stored_version;
 		keep(e, d);
 		return;
 	}
@@ -275,6 +281,11 @@ static void advance(struct engine *e, struct draft *d)
 	}
 	if (d->writers || !TAILQ_EMPTY(&d->flushes))
 		return;
+	if (d->refused) {
+		d->put_err = -EFBIG;
+		give_up(e, d);
+		return;
+	}
 	if (d->stored_version != d->version) {
 		if (d->put_err)
 			give_up(e, d);

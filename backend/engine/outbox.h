@@ -37,6 +37,7 @@ struct draft {
 	unsigned writers;
 	bool keep; /* not to be sent at the last close: its name is a draft's */
 	bool cut;  /* the last writer was ended by a signal */
+	bool refused; /* a write was refused as too large: never a message */
 	void *user;
 
 	TAILQ_ENTRY(draft) link;
