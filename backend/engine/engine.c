@@ -360,10 +360,10 @@ static void loaded(struct driver_req *req)
 	}
 	driver_req_fini(req);
 	free(req);
-	if (err || !e->cfg.receives) {
+	if (err || !e->cfg.receives)
 		window_give_back(e, UINT32_MAX);
+	if (err || poller_next(&e->poller, clock_mono()) == CLOCK_NEVER)
 		first_answer(e, err);
-	}
 	arm_poll(e);
 	engine_check_end(e);
 }

@@ -25,6 +25,7 @@ struct store_req {
 };
 
 static void put(struct engine *e, struct draft *d);
+static void drop_stored(struct engine *e, struct draft *d);
 static void advance(struct engine *e, struct draft *d);
 
 /* ---- requests to the store ---- */
@@ -111,8 +112,36 @@ static void put_answered(struct driver_req *req)
 	}
 	store_free(s);
 	answer_flushes(d, d->stored_version, d->put_err);
+	if (d->state == DRAFT_DROPPED) /* meanwhile: the store has it now */
+		drop_stored(e, d);
 	advance(e, d);
 	engine_check_end(e);
+}
+
+static void dropped(struct driver_req *req)
+{
+	struct store_req *s = req->arg;
+	struct engine *e;
+
+	if (req->err == -ENOENT) /* gone is what was wanted */
+		req->err = 0;
+	e = store_answered(s, "discarding a draft");
+
+	barrier_leave(e, &s->ticket);
+	store_free(s);
+	engine_check_end(e);
+}
+
+static void drop_stored(struct engine *e, struct draft *d)
+{
+	struct store_req *s = d->store_id ? store_req(e, d, DRIVER_DRAFT_DROP, dropped) : NULL;
+
+	if (!s)
+		return;
+	s->d = NULL;
+	d->store_id = 0;
+	barrier_enter(e, &s->ticket);
+	store_submit(s);
 }
 
 /* Stores D as it is now. One at a time; advance() looks again afterwards. */
@@ -263,6 +292,7 @@ static void give_up(struct engine *e, struct draft *d)
 	e->ev.draft_gone(e->ev.arg, d);
 	draft_unlist(e, d);
 	d->state = DRAFT_DROPPED;
+	answer_flushes(d, UINT64_MAX, d->put_err);
 	draft_reap(e, d);
 }
 
@@ -314,7 +344,7 @@ static void named(struct driver_req *req)
 	struct engine *e = store_answered(s, "renaming a draft");
 	struct draft *d = s->d;
 
-	d->naming = false;
+	d->naming--;
 	barrier_leave(e, &s->ticket);
 	store_free(s);
 	advance(e, d);
@@ -333,7 +363,7 @@ static int store_name(struct engine *e, struct draft *d)
 		return -ENOMEM;
 	}
 	s->req.u.draft.name = s->name;
-	d->naming = true;
+	d->naming++;
 	barrier_enter(e, &s->ticket);
 	store_submit(s);
 	return 0;
@@ -362,32 +392,15 @@ int draft_rename(struct engine *e, struct draft *d, const char *name, bool keep_
 	return 0;
 }
 
-static void dropped(struct driver_req *req)
-{
-	struct store_req *s = req->arg;
-	struct engine *e = store_answered(s, "discarding a draft");
-
-	barrier_leave(e, &s->ticket);
-	store_free(s);
-	engine_check_end(e);
-}
-
 void draft_discard(struct engine *e, struct draft *d)
 {
-	struct store_req *s;
-
 	if (d->state == DRAFT_SENDING)
 		return;
-	if (d->state != DRAFT_SENT && d->store_id) {
-		s = store_req(e, d, DRIVER_DRAFT_DROP, dropped);
-		if (s) {
-			s->d = NULL;
-			barrier_enter(e, &s->ticket);
-			store_submit(s);
-		}
-	}
+	if (d->state != DRAFT_SENT)
+		drop_stored(e, d);
 	draft_unlist(e, d);
 	d->state = DRAFT_DROPPED;
+	answer_flushes(d, UINT64_MAX, 0);
 	engine_changed(e);
 	draft_reap(e, d);
 }

@@ -43,7 +43,8 @@ struct draft {
 	TAILQ_ENTRY(draft) link;
 	int64_t store_id; /* 0: not in the store */
 	uint64_t version, stored_version, put_version;
-	bool putting, naming, sending, send_wanted, stale_told;
+	bool putting, sending, stale_told;
+	unsigned naming; /* renames under way */
 	int put_err;
 	int64_t until_ns; /* SENT: when it is forgotten */
 	int64_t touched_ns; /* monotonic; of the last write or rename */
