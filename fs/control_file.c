@@ -66,7 +66,6 @@ void control_changed(struct fs *fs)
 void control_init(struct fs *fs)
 {
 	TAILQ_INIT(&fs->controls);
-	TAILQ_INIT(&fs->nexts);
 	loop_timer_init(&fs->changed_timer, tell, fs);
 }
 

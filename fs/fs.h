@@ -73,7 +73,9 @@ struct fs {
 
 	/* .control */
 	TAILQ_HEAD(, handle) controls; /* open ones, for poll(2) */
-	TAILQ_HEAD(, handle) nexts;
+	TAILQ_HEAD(, handle) nexts; /* open .next */
+	struct loop_timer next_timer;
+	int64_t next_patience_ns;
 	struct loop_timer changed_timer;
 	uint64_t generation; /* of what .control tells */
 	enum poller_state told_state;
@@ -98,6 +100,7 @@ struct handle {
 	struct engine_waiter waiter;
 	fuse_req_t waiting;  /* .next: the READ that waits */
 	size_t wanted;
+	int64_t give_up_ns;
 	TAILQ_ENTRY(handle) link;
 	bool linked;
 };

@@ -189,6 +189,7 @@ static int create_engine(struct fs *fs)
 	if (!fs->drafts || !fs->announce || node_init(fs))
 		return -ENOMEM;
 	control_init(fs);
+	next_init(fs);
 	entry_events(fs, &ev);
 	fs->engine = engine_create(fs->loop, fs->driver, &cfg, &ev);
 	return fs->engine ? 0 : -errno;
@@ -265,6 +266,7 @@ static void destroy(struct fs *fs)
 	if (fs->engine) {
 		entry_fini(fs);
 		control_fini(fs);
+		next_fini(fs);
 	}
 	announce_destroy(fs->announce);
 	engine_destroy(fs->engine);

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "serve.h"
@@ -18,6 +19,81 @@ static void answer(struct handle *h, fuse_req_t req, size_t size, off_t off)
 	else
 		fuse_reply_buf(req, h->text.p + at,
 			size < h->text.len - at ? size : h->text.len - at);
+}
+
+static void interrupted(fuse_req_t req, void *arg)
+{
+	struct handle *h = arg;
+
+	if (h->waiting != req)
+		return;
+	engine_next_cancel(h->fs->engine, &h->waiter);
+	h->waiting = NULL;
+	fuse_reply_err(req, EINTR);
+}
+
+/*
+ * A kernel with fs.fuse.max_request_timeout set aborts the whole mount when a
+ * request stays unanswered for so long. A read that waits is answered EINTR at
+ * half of it: whoever reads in earnest reads again.
+ */
+static int64_t patience_ns(void)
+{
+	FILE *f = fopen("/proc/sys/fs/fuse/max_request_timeout", "re");
+	long long s = 0;
+
+	if (f && fscanf(f, "%lld", &s) != 1)
+		s = 0;
+	if (f)
+		fclose(f);
+	return s > 0 ? s * NS_PER_S / 2 : CLOCK_NEVER;
+}
+
+static void give_up_waiting(struct handle *h)
+{
+	fuse_req_t req = h->waiting;
+
+	engine_next_cancel(h->fs->engine, &h->waiter);
+	h->waiting = NULL;
+	fuse_req_interrupt_func(req, NULL, NULL);
+	fuse_reply_err(req, EINTR);
+}
+
+static void look_at_waiting(void *arg)
+{
+	struct fs *fs = arg;
+	int64_t now = clock_mono(), next = CLOCK_NEVER;
+	struct handle *h;
+
+	TAILQ_FOREACH(h, &fs->nexts, link) {
+		if (h->waiting && h->give_up_ns <= now)
+			give_up_waiting(h);
+		else if (h->waiting && h->give_up_ns < next)
+			next = h->give_up_ns;
+	}
+	loop_timer_set(fs->loop, &fs->next_timer, next);
+}
+
+void next_init(struct fs *fs)
+{
+	TAILQ_INIT(&fs->nexts);
+	fs->next_patience_ns = patience_ns();
+	loop_timer_init(&fs->next_timer, look_at_waiting, fs);
+}
+
+void next_fini(struct fs *fs)
+{
+	loop_timer_clear(fs->loop, &fs->next_timer);
+}
+
+static void wait_on(struct handle *h, fuse_req_t req)
+{
+	struct fs *fs = h->fs;
+
+	h->give_up_ns = clock_add(clock_mono(), fs->next_patience_ns);
+	if (h->give_up_ns != CLOCK_NEVER && !loop_timer_is_set(&fs->next_timer))
+		loop_timer_set(fs->loop, &fs->next_timer, h->give_up_ns);
+	fuse_req_interrupt_func(req, interrupted, h);
 }
 
 /* M is ours (NULL: the queue ends, which is end of file). */
@@ -34,17 +110,6 @@ static void served(struct engine_waiter *w, struct message *m)
 		fuse_reply_err(req, ENOMEM);
 	else
 		answer(h, req, h->wanted, 0);
-}
-
-static void interrupted(fuse_req_t req, void *arg)
-{
-	struct handle *h = arg;
-
-	if (h->waiting != req)
-		return;
-	engine_next_cancel(h->fs->engine, &h->waiter);
-	h->waiting = NULL;
-	fuse_reply_err(req, EINTR);
 }
 
 void next_open(fuse_req_t req, struct node *node, struct fuse_file_info *fi)
@@ -92,7 +157,7 @@ void next_read(fuse_req_t req, struct handle *h, size_t size, off_t off, bool no
 		h->waiting = NULL;
 		fuse_reply_err(req, -err);
 	} else if (h->waiting) {
-		fuse_req_interrupt_func(req, interrupted, h);
+		wait_on(h, req);
 	}
 }
 

@@ -38,6 +38,8 @@ void change_attr(fuse_req_t req, struct node *node, const struct stat *attr, int
 	struct fuse_file_info *fi);
 
 /* next.c */
+void next_init(struct fs *fs);
+void next_fini(struct fs *fs);
 void next_open(fuse_req_t req, struct node *node, struct fuse_file_info *fi);
 void next_read(fuse_req_t req, struct handle *h, size_t size, off_t off, bool nonblock);
 void next_poll(fuse_req_t req, struct handle *h, struct fuse_pollhandle *ph);
