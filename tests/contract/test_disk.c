@@ -70,6 +70,7 @@ static struct bed *init(struct bed *b)
 	return b;
 }
 
+/* man: durable-close */
 TEST(what_must_be_durable_is_synced_once)
 {
 	struct driver_req sync = {.op = DRIVER_SYNC};

@@ -123,6 +123,7 @@ TEST(unread_is_renewed_at_half_life)
 	CHECK_INT(lease_renew_at(CLOCK_NEVER, 30 * S), CLOCK_NEVER);
 }
 
+/* man: back-delay */
 TEST(retry_delay_doubles_up_to_15_minutes)
 {
 	static const int want_s[] = {30, 60, 120, 240, 480, 900, 900};
@@ -168,6 +169,7 @@ TEST(released_waits_as_long_as_asked)
 		7200 * S);
 }
 
+/* man: lease-left */
 TEST(left_counts_from_the_leaving)
 {
 	CHECK_INT(lease_outcome(&policy, LEASE_LEFT, 0, -1, 10 * S).delay_ns, 20 * S);

@@ -26,6 +26,7 @@ TEST(ordinary_names_stay_as_they_are)
 	CHECK_STR(format(UUID, "a-b", NULL), TIME UUID "-a-b");
 }
 
+/* man: name-suffix */
 TEST(suffix_stands_for_a_missing_given)
 {
 	CHECK_STR(format("17", NULL, NULL), TIME "17");
@@ -51,6 +52,7 @@ TEST(time_is_utc_and_truncated)
 	CHECK(name_is_message(name));
 }
 
+/* man: name-safe */
 TEST(what_could_leave_the_directory_is_encoded)
 {
 	CHECK_STR(
@@ -191,6 +193,7 @@ TEST(an_id_cannot_pretend_to_be_a_shortened_one)
 	free(a);
 }
 
+/* man: name-safe */
 TEST(the_longest_of_everything_fits)
 {
 	char *a = repeat("\x01", 5000, "");

@@ -63,6 +63,7 @@ TEST(empty_polls_sleep_longer_and_longer)
 	CHECK_INT(poller_next(&p, 200 * S), 200 * S); /* late: now */
 }
 
+/* man: backoff-hit */
 TEST(messages_are_followed_by_the_next_poll)
 {
 	struct poller p = make();
