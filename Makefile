@@ -210,11 +210,13 @@ test:
 check: all test-programs
 	@scripts/check-includes
 	@scripts/check-sizes
+	@scripts/check-man $(BUILD)
 	@scripts/test $(BUILD) unit contract
 
 lint:
 	@scripts/bootstrap lint
-	@scripts/lint
+	@$(MAKE) --no-print-directory all
+	@scripts/lint $(BUILD)
 
 fmt:
 	git ls-files -z '*.[ch]' | xargs -0 clang-format -i
@@ -249,7 +251,7 @@ help:
 	@echo 'make              build spoolfs and its announcer in $(BUILD)'
 	@echo 'make run          mount an embedded queue at DEMO ($(DEMO)/Q)'
 	@echo 'make test         all tests; RINGS="unit contract fs faults" selects'
-	@echo 'make check        the quick part: unit, contract, includes, sizes'
+	@echo 'make check        the quick part: unit, contract, includes, sizes, manual'
 	@echo 'make bench        measure it'
 	@echo 'make soak         run it under load for long'
 	@echo 'make lint fmt     look at the sources; format them'
