@@ -267,6 +267,18 @@ TEST(an_opener_that_reads_several_leaves_none)
 	teardown(&s);
 }
 
+TEST(what_a_shell_opened_itself_is_not_left)
+{
+	struct scene s;
+
+	setup(&s);
+	cat_as(&s.b, "1", s.shell.pid); /* read x < 1 */
+	cat_as(&s.b, "2", s.cat);
+	eb_pass(&s.b, 100 * NS_PER_S);
+	CHECK_STR(eb_in_flight(&s.b), "1 2 ");
+	teardown(&s);
+}
+
 TEST(workers_of_one_shell_do_not_leave_for_each_other)
 {
 	struct scene s;

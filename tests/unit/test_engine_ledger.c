@@ -308,6 +308,54 @@ TEST(a_sync_waits_for_deletions_and_sends)
 	eb_close(&b);
 }
 
+static void write_file(struct eb *b, const char *name, const char *text)
+{
+	struct draft *d = draft_create(b->e, name, me(b), false);
+
+	CHECK(d);
+	CHECK_INT(draft_write(b->e, d, text, strlen(text), 0), 0);
+	draft_close(b->e, d);
+}
+
+TEST(a_sync_waits_for_a_send_alone)
+{
+	struct eb b;
+	struct syncing x;
+
+	setup(&b, 0);
+	eb_hold(&b, DRIVER_DRAFT_SEND);
+	write_file(&b, "x", "one");
+	eb_run(&b);
+	start_sync(&b, &x);
+	eb_run(&b);
+	CHECK_INT(b.asked[DRIVER_SYNC], 0);
+	eb_let(&b, DRIVER_DRAFT_SEND);
+	eb_run(&b);
+	CHECK_INT(x.called, 1);
+	CHECK_INT(x.err, 0);
+	eb_close(&b);
+}
+
+/* It was closed: it is on its way, though not in the outbox yet. */
+TEST(a_sync_waits_for_what_is_still_being_stored)
+{
+	struct eb b;
+	struct syncing x;
+
+	setup(&b, 0);
+	eb_hold(&b, DRIVER_DRAFT_PUT);
+	write_file(&b, "x", "one");
+	start_sync(&b, &x);
+	eb_run(&b);
+	CHECK_INT(x.called, 0);
+	eb_let(&b, DRIVER_DRAFT_PUT);
+	eb_run(&b);
+	CHECK_STR(eb_sent(&b), "x ");
+	CHECK_INT(x.called, 1);
+	CHECK_INT(x.err, 0);
+	eb_close(&b);
+}
+
 TEST(a_sync_does_not_wait_for_what_came_later)
 {
 	struct eb b;

@@ -179,6 +179,9 @@ TEST(who_gave_its_last_is_hungry_later)
 	struct eb b;
 
 	setup(&b, 1, 1);
+	b.cfg.backoff.floor_ns = 60 * NS_PER_S; /* no poll makes it look */
+	engine_configure(b.e, &b.cfg);
+	eb_run(&b);
 	hunger(&b, 0);
 	eb_stored(&b, "001")->state = EB_GONE; /* the other took it */
 	b.others.hungry = false;

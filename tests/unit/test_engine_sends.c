@@ -166,6 +166,13 @@ TEST(drafts_and_outbox_outlast_a_crash)
 	CHECK_INT(d->state, DRAFT_KEPT);
 	CHECK_INT(draft_size(d), 3);
 	CHECK_INT(d->creators.n, 0);
+	draft_open(d);
+	CHECK_INT(draft_write(b.e, d, "two", 3, 3), 0);
+	CHECK_INT(draft_size(d), 6);
+	draft_close(b.e, d);
+	eb_run(&b);
+	CHECK_INT(TAILQ_FIRST(&b.drafts)->body->len, 6);
+	CHECK(memcmp(TAILQ_FIRST(&b.drafts)->body->data, "onetwo", 6) == 0);
 	CHECK_INT(draft_rename(b.e, d, "kept", false), 0);
 	eb_run(&b);
 	CHECK_STR(eb_sent(&b), "a kept ");
