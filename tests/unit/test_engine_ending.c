@@ -230,6 +230,23 @@ TEST(a_stop_waits_for_what_is_under_way)
 	eb_close(&b);
 }
 
+TEST(a_stop_ends_with_an_empty_answer_too)
+{
+	struct eb b;
+	int called = 0;
+
+	eb_init(&b);
+	eb_hold(&b, DRIVER_RECEIVE);
+	eb_start(&b);
+	engine_stop(b.e, 10 * NS_PER_S, count, &called);
+	eb_run(&b);
+	CHECK_INT(called, 0);
+	eb_let(&b, DRIVER_RECEIVE);
+	eb_run(&b);
+	CHECK_INT(called, 1);
+	eb_close(&b);
+}
+
 TEST(a_stop_keeps_claims_for_the_next)
 {
 	struct eb b;

@@ -306,22 +306,6 @@ TEST(sent_it_answers_for_two_seconds_more)
 	eb_close(&b);
 }
 
-TEST(a_sent_one_is_only_forgotten_by_rm)
-{
-	struct eb b;
-	struct draft *d;
-
-	setup(&b);
-	d = write_file(&b, "x", false, "one");
-	eb_run(&b);
-	draft_discard(b.e, d);
-	eb_pass(&b, 5 * NS_PER_S);
-	CHECK_STR(eb_told(&b), "sent:x ");
-	CHECK_INT(b.asked[DRIVER_DRAFT_DROP], 0);
-	CHECK_INT(last_message(&b)->state, EB_WAITING);
-	eb_close(&b);
-}
-
 /* ---- kept ---- */
 
 TEST(a_drafts_name_is_kept_until_it_is_renamed)

@@ -174,6 +174,21 @@ TEST(a_reader_ends_the_holding_off)
 	eb_close(&b);
 }
 
+TEST(so_does_who_says_poll)
+{
+	struct eb b;
+
+	setup(&b, 2, 1);
+	hunger(&b, 0);
+	b.others.hungry = false;
+	eb_pass(&b, 20 * NS_PER_MS);
+	CHECK_INT(n_ready(&b), 1);
+	engine_poll_now(b.e);
+	eb_run(&b);
+	CHECK_INT(n_ready(&b), 2);
+	eb_close(&b);
+}
+
 TEST(who_gave_its_last_is_hungry_later)
 {
 	struct eb b;

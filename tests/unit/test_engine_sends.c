@@ -142,6 +142,22 @@ TEST(one_in_the_outbox_cannot_be_taken_back)
 	eb_close(&b);
 }
 
+TEST(a_sent_one_is_only_forgotten_by_rm)
+{
+	struct eb b;
+	struct draft *d;
+
+	setup(&b);
+	d = write_file(&b, "x");
+	eb_run(&b);
+	draft_discard(b.e, d);
+	eb_pass(&b, 5 * NS_PER_S);
+	CHECK_STR(eb_told(&b), "sent:x ");
+	CHECK_INT(b.asked[DRIVER_DRAFT_DROP], 0);
+	CHECK_INT(TAILQ_FIRST(&b.messages)->state, EB_WAITING);
+	eb_close(&b);
+}
+
 TEST(drafts_and_outbox_outlast_a_crash)
 {
 	struct eb b;
