@@ -78,13 +78,13 @@ struct engine {
 	void *stop_arg;
 
 	unsigned requests; /* under way */
-	bool unseen_told;  /* the warning about callers with pid 0 */
+	bool unseen_told;
 	struct engine_stats stats; /* the counters */
 	char last_error[240];
 };
 
 /* engine.c */
-double engine_random(struct engine *e);
+double engine_random(struct engine *e); /* [0, 1) */
 void engine_changed(struct engine *e);
 /* Counts and remembers an error of the driver; logs it once per text. */
 void engine_error(struct engine *e, const char *what, const struct driver_req *req);
@@ -99,10 +99,9 @@ void engine_depth_soon(struct engine *e);
 /* One message became a dead letter: in the figures at once. */
 void engine_count_burial(struct engine *e);
 
-/* ending.c */
+/* ending.c; check: something that an ending waits for may be finished */
 void engine_end_init(struct engine *e);
 void engine_end_fini(struct engine *e);
-/* Something that an ending waits for may be finished. */
 void engine_check_end(struct engine *e);
 
 /* window.c */
@@ -116,7 +115,6 @@ void window_check_room(struct engine *e);
 void window_serve_waiters(struct engine *e);
 /* Sets when M's lease is looked at next. */
 void window_set_due(struct engine *e, struct message *m, int64_t at_ns);
-/* The lease of M is gone: tell and free it. */
 void window_lost(struct engine *e, struct message *m, const char *why);
 /* M leaves the window or the claims for good; the ledger does the rest. */
 void window_detach(struct engine *e, struct message *m);
@@ -133,7 +131,7 @@ struct draft *draft_new(struct engine *e, const char *name);
 /* Takes D out of the list its state says. */
 void draft_unlist(struct engine *e, struct draft *d);
 void draft_free(struct engine *e, struct draft *d);
-/* Frees a dropped D as soon as nobody refers to it any more. */
+/* Frees a dropped D once nobody refers to it. */
 void draft_reap(struct engine *e, struct draft *d);
 void sent_init(struct engine *e);
 /* D was accepted by the backend. */

@@ -13,68 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine_int.h"
-
-struct store_req {
-	struct driver_req req;
-	struct engine *e;
-	struct draft *d; /* NULL once nobody waits for the answer */
-	char *name;
-	struct blob *body;
-	struct ticket ticket;
-};
+#include "store.h"
 
 static void put(struct engine *e, struct draft *d);
-static void drop_stored(struct engine *e, struct draft *d);
-static void advance(struct engine *e, struct draft *d);
-
-/* ---- requests to the store ---- */
-
-static struct store_req *store_req(struct engine *e, struct draft *d, enum driver_op op,
-	void (*done)(struct driver_req *req))
-{
-	struct store_req *s = calloc(1, sizeof(*s));
-
-	if (!s)
-		return NULL;
-	s->e = e;
-	s->d = d;
-	s->req.op = op;
-	s->req.done = done;
-	s->req.arg = s;
-	s->req.u.draft.id = d->store_id;
-	return s;
-}
-
-static void store_submit(struct store_req *s)
-{
-	s->e->store_busy++;
-	engine_submit(s->e, &s->req);
-}
-
-/* The first lines of every answer. */
-static struct engine *store_answered(struct store_req *s, const char *what)
-{
-	struct engine *e = s->e;
-
-	engine_answered(e);
-	e->store_busy--;
-	if (s->req.err)
-		engine_error(e, what, &s->req);
-	return e;
-}
-
-static void store_free(struct store_req *s)
-{
-	driver_req_fini(&s->req);
-	blob_unref(s->body);
-	free(s->name);
-	free(s);
-}
 
 /* ---- making it durable ---- */
 
-static void answer_flushes(struct draft *d, uint64_t version, int err)
+void draft_answer_flushes(struct draft *d, uint64_t version, int err)
 {
 	struct draft_flush *f, *next;
 
@@ -111,37 +56,11 @@ static void put_answered(struct driver_req *req)
 		s->body = NULL;
 	}
 	store_free(s);
-	answer_flushes(d, d->stored_version, d->put_err);
+	draft_answer_flushes(d, d->stored_version, d->put_err);
 	if (d->state == DRAFT_DROPPED) /* meanwhile: the store has it now */
-		drop_stored(e, d);
-	advance(e, d);
+		draft_drop_stored(e, d);
+	draft_advance(e, d);
 	engine_check_end(e);
-}
-
-static void dropped(struct driver_req *req)
-{
-	struct store_req *s = req->arg;
-	struct engine *e;
-
-	if (req->err == -ENOENT) /* gone is what was wanted */
-		req->err = 0;
-	e = store_answered(s, "discarding a draft");
-
-	barrier_leave(e, &s->ticket);
-	store_free(s);
-	engine_check_end(e);
-}
-
-static void drop_stored(struct engine *e, struct draft *d)
-{
-	struct store_req *s = d->store_id ? store_req(e, d, DRIVER_DRAFT_DROP, dropped) : NULL;
-
-	if (!s)
-		return;
-	s->d = NULL;
-	d->store_id = 0;
-	barrier_enter(e, &s->ticket);
-	store_submit(s);
 }
 
 /* Stores D as it is now. One at a time; advance() looks again afterwards. */
@@ -160,7 +79,7 @@ static void put(struct engine *e, struct draft *d)
 		d->put_err = -ENOMEM;
 		if (s)
 			store_free(s);
-		answer_flushes(d, 0, -ENOMEM);
+		draft_answer_flushes(d, 0, -ENOMEM);
 		return;
 	}
 	d->putting = true;
@@ -292,12 +211,11 @@ static void give_up(struct engine *e, struct draft *d)
 	e->ev.draft_gone(e->ev.arg, d);
 	draft_unlist(e, d);
 	d->state = DRAFT_DROPPED;
-	answer_flushes(d, UINT64_MAX, d->put_err);
+	draft_answer_flushes(d, UINT64_MAX, d->put_err);
 	draft_reap(e, d);
 }
 
-/* Something about D is done: the next step, if nobody writes to it. */
-static void advance(struct engine *e, struct draft *d)
+void draft_advance(struct engine *e, struct draft *d)
 {
 	if (d->state == DRAFT_DROPPED) {
 		draft_reap(e, d);
@@ -333,76 +251,7 @@ void draft_close(struct engine *e, struct draft *d)
 {
 	d->writers--;
 	if (!d->writers)
-		advance(e, d);
-}
-
-/* ---- names ---- */
-
-static void named(struct driver_req *req)
-{
-	struct store_req *s = req->arg;
-	struct engine *e = store_answered(s, "renaming a draft");
-	struct draft *d = s->d;
-
-	d->naming--;
-	barrier_leave(e, &s->ticket);
-	store_free(s);
-	advance(e, d);
-	engine_check_end(e);
-}
-
-static int store_name(struct engine *e, struct draft *d)
-{
-	struct store_req *s = store_req(e, d, DRIVER_DRAFT_NAME, named);
-
-	if (!s)
-		return -ENOMEM;
-	s->name = strdup(d->name);
-	if (!s->name) {
-		store_free(s);
-		return -ENOMEM;
-	}
-	s->req.u.draft.name = s->name;
-	d->naming++;
-	barrier_enter(e, &s->ticket);
-	store_submit(s);
-	return 0;
-}
-
-int draft_rename(struct engine *e, struct draft *d, const char *name, bool keep_it)
-{
-	char *copy = strdup(name);
-
-	if (!copy)
-		return -ENOMEM;
-	free(d->name);
-	d->name = copy;
-	d->touched_ns = clock_mono();
-	if (d->state == DRAFT_SENT || d->state == DRAFT_SENDING)
-		return 0;
-	d->keep = keep_it;
-	if (!d->writers)
-		d->cut = false;
-	if (d->putting)
-		d->version++; /* it is being stored under its old name */
-	else if (keep_it && d->store_id)
-		return store_name(e, d);
-	if (!d->writers)
-		advance(e, d);
-	return 0;
-}
-
-void draft_discard(struct engine *e, struct draft *d)
-{
-	if (d->state == DRAFT_SENDING)
-		return;
-	if (d->state != DRAFT_SENT)
-		drop_stored(e, d);
-	draft_unlist(e, d);
-	d->state = DRAFT_DROPPED;
-	answer_flushes(d, UINT64_MAX, 0);
-	engine_changed(e);
-	draft_reap(e, d);
+		draft_advance(e, d);
 }
 
 /* ---- start, timers, end ---- */
@@ -471,7 +320,7 @@ void outbox_load(struct engine *e, struct driver_draft *drafts, unsigned n)
 		d->gid = drafts[i].gid;
 		d->keep = !drafts[i].outbox;
 		e->ev.draft_found(e->ev.arg, d);
-		advance(e, d);
+		draft_advance(e, d);
 	}
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -50,7 +51,7 @@ static int slurp(const char *path, char *buf, size_t len)
 	return err;
 }
 
-/* FILE is "stat" or "status". */
+/* FILE is "stat", "statm" or "status". */
 static int slurp_of(pid_t tid, const char *file, char *buf, size_t len)
 {
 	char path[64];
@@ -137,6 +138,69 @@ int procfs_pidfd_status(int pidfd, int *status)
 		return 0;
 	*status = info.exit_code;
 	return 1;
+}
+
+/* 1, or 0 where the kernel cannot tell. */
+static int ident_by_pidfd(pid_t pid, int pidfd, struct procfs_ident *out)
+{
+	struct pidfd_exit_info info = {0};
+	struct stat st;
+
+	if (ioctl(pidfd, EXIT_INFO_GET, &info) < 0 || fstat(pidfd, &st))
+		return errno == ESRCH ? -ESRCH : 0;
+	out->parent = (pid_t)info.ppid;
+	out->session = getsid(pid);
+	out->start = st.st_ino;
+	return out->session < 0 || procfs_pidfd_exited(pidfd) ? -ESRCH : 1;
+}
+
+/* A zombie with other threads is a main thread that ended first. */
+static int ident_by_stat(pid_t pid, struct procfs_ident *out)
+{
+	struct procfs_stat st;
+	int err = procfs_stat(pid, &st);
+
+	if (err)
+		return err;
+	if ((st.state == 'Z' || st.state == 'X') && st.threads <= 1)
+		return -ESRCH;
+	*out = (struct procfs_ident){st.parent, st.session, st.start};
+	return 0;
+}
+
+int procfs_ident(pid_t pid, int pidfd, struct procfs_ident *out)
+{
+	int own = pidfd < 0 ? procfs_pidfd_open(pid) : -1;
+	int r = 0;
+
+	if (own == -ESRCH)
+		return own;
+	if (pidfd >= 0 || own >= 0)
+		r = ident_by_pidfd(pid, pidfd >= 0 ? pidfd : own, out);
+	if (own >= 0)
+		close(own);
+	if (r)
+		return r < 0 ? r : 0;
+	r = ident_by_stat(pid, out);
+	return !r && pidfd >= 0 && procfs_pidfd_exited(pidfd) ? -ESRCH : r;
+}
+
+/* Without memory: exiting, or a thread of the kernel. */
+static bool has_no_memory(pid_t tid)
+{
+	char text[128];
+
+	return !slurp_of(tid, "statm", text, sizeof(text)) && !strncmp(text, "0 ", 2);
+}
+
+int procfs_exit_signal(pid_t tid)
+{
+	struct procfs_stat st;
+
+	if (!has_no_memory(tid) || procfs_stat(tid, &st) ||
+		!(st.flags & PROCFS_PF_EXITING))
+		return 0;
+	return st.exit_code & 0x7f;
 }
 
 void procfs_boot_id(char *buf, size_t len)

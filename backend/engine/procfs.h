@@ -8,6 +8,28 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/*
+ * Who a process is.
+ *
+ * Problem: from Linux 6.18 reading /proc/PID/stat waits for a process that is in
+ * execve(2). One that has a close-on-exec descriptor of the mount open for
+ * writing closes it just then, and waits for the answer to that FLUSH: whoever
+ * must give the answer hangs, and every ps(1) with him. Rule: where the kernel
+ * has PIDFD_GET_INFO (6.13) nothing is read from stat but of a process that is
+ * exiting, which holds no such lock.
+ */
+struct procfs_ident {
+	pid_t parent; /* 0: none, or outside this pid namespace */
+	pid_t session;
+	uint64_t start; /* with the pid unique until a reboot, and growing: the
+	                   number of its pidfd, or clock ticks since boot */
+};
+
+/* PIDFD: of PID, or -1. 0; -ESRCH when it has exited; or -errno. */
+int procfs_ident(pid_t pid, int pidfd, struct procfs_ident *out);
+/* The signal that is ending the thread TID right now, or 0. */
+int procfs_exit_signal(pid_t tid);
+
 /* /proc/TID/stat, as far as it matters; proc(5) has the fields. */
 struct procfs_stat {
 	char state;   /* 'Z' also for a main thread that is gone before others */

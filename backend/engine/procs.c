@@ -170,20 +170,13 @@ static void on_pidfd(void *arg, uint32_t events)
 		look_for_end(r, events & EPOLLHUP);
 }
 
-/* A zombie with other threads is a main thread that ended first. */
-static bool stat_says_exited(const struct procfs_stat *st)
-{
-	return (st->state == 'Z' || st->state == 'X') && st->threads <= 1;
-}
-
 static bool has_exited(const struct record *r)
 {
-	struct procfs_stat st;
+	struct procfs_ident id;
 
 	if (r->pidfd >= 0)
 		return procfs_pidfd_exited(r->pidfd);
-	return procfs_stat(r->p.pid, &st) || st.start != r->p.start ||
-	       stat_says_exited(&st);
+	return procfs_ident(r->p.pid, -1, &id) || id.start != r->p.start;
 }
 
 static struct record *find(struct procs *ps, pid_t pid)
@@ -225,23 +218,18 @@ static int open_pidfd(struct record *r)
 	return procfs_process_of(r->p.pid) == r->p.pid ? 0 : -EINVAL;
 }
 
-/* The order matters: what /proc says is about the process of the pidfd only if
- * that still lives afterwards. */
 static int identify(struct record *r, pid_t *parent)
 {
-	struct procfs_stat st;
+	struct procfs_ident id;
 	int err = open_pidfd(r);
 
+	if (!err)
+		err = procfs_ident(r->p.pid, r->pidfd, &id);
 	if (err)
 		return err;
-	err = procfs_stat(r->p.pid, &st);
-	if (err)
-		return err;
-	if (r->pidfd >= 0 ? procfs_pidfd_exited(r->pidfd) : stat_says_exited(&st))
-		return -ESRCH;
-	r->p.session = st.session;
-	r->p.start = st.start;
-	*parent = st.parent;
+	r->p.session = id.session;
+	r->p.start = id.start;
+	*parent = id.parent;
 	return 0;
 }
 
@@ -290,11 +278,12 @@ static int create(struct procs *ps, pid_t pid, struct record **out, pid_t *paren
 /* PARENT has ended since it was read, and R was given another. 0: none. */
 static pid_t parent_now(const struct record *r, pid_t parent)
 {
-	struct procfs_stat st;
+	struct procfs_ident id;
 
-	if (procfs_stat(r->p.pid, &st) || st.start != r->p.start || st.parent == parent)
+	if (procfs_ident(r->p.pid, r->pidfd, &id) || id.start != r->p.start ||
+		id.parent == parent)
 		return 0;
-	return st.parent;
+	return id.parent;
 }
 
 /* Links R upwards until it meets a record that is linked already. A parent
@@ -404,11 +393,7 @@ bool procs_check_alive(struct procs *ps, struct proc *p)
 
 int procs_exit_signal(pid_t tid)
 {
-	struct procfs_stat st;
-
-	if (tid <= 0 || procfs_stat(tid, &st) || !(st.flags & PROCFS_PF_EXITING))
-		return 0;
-	return st.exit_code & 0x7f;
+	return tid <= 0 ? 0 : procfs_exit_signal(tid);
 }
 
 const char *procs_boot_id(struct procs *ps)

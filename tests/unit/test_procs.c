@@ -180,11 +180,11 @@ TEST(revives_with_parents_and_sees_the_end)
 {
 	struct fixture f;
 	struct child c = spawn(exit_as_told);
-	struct procfs_stat st;
+	struct procfs_ident st;
 	struct proc *p;
 
 	setup(&f);
-	CHECK_INT(procfs_stat(c.pid, &st), 0);
+	CHECK_INT(procfs_ident(c.pid, -1, &st), 0);
 	p = procs_revive(f.ps, c.pid, st.start);
 	CHECK(p->alive && p->parent && p->parent->pid == getpid());
 	CHECK_INT(kill(c.pid, SIGKILL), 0);
