@@ -15,6 +15,8 @@
 
 /* No answer to anything for so long: it hangs, and is replaced. */
 #define STUCK_NS       (5 * NS_PER_S)
+/* A killed announcer's last call is known as such for so long. */
+#define LATE_CALL_NS   (5 * NS_PER_S)
 #define RESTART_MIN_NS (100 * NS_PER_MS)
 #define RESTART_MAX_NS (30 * NS_PER_S)
 /* More waiting than this and names are listed without it. */
@@ -25,6 +27,9 @@ extern char **environ;
 struct announce {
 	struct fs *fs;
 	pid_t pid; /* 0: not running */
+	pid_t last_pid; /* of one that was killed: a call of it may come yet */
+	int64_t last_until_ns;
+	bool failed;    /* something asked of it was not done */
 	int to, from;
 	struct loop_fd to_fd, from_fd;
 	struct buf queue; /* records not yet written */
@@ -57,7 +62,9 @@ struct announce *announce_create_keeper(struct fs *fs)
 
 bool announce_is(const struct announce *a, pid_t tid)
 {
-	return a->pid && tid == a->pid;
+	if (a->pid && tid == a->pid)
+		return true;
+	return a->last_pid && tid == a->last_pid && clock_mono() < a->last_until_ns;
 }
 
 const char *announce_state(const struct announce *a)
@@ -77,18 +84,25 @@ static void forget_departing(struct announce *a)
 	}
 }
 
-/* Nobody announces what was asked of it: everything hidden is listed now. */
-static void give_up_queue(struct announce *a)
+/* What could not be announced is listed all the same. */
+static void list_hidden(struct announce *a)
 {
 	struct entry *en, *next;
 
+	a->failed = false;
+	HASH_ITER(hh, a->fs->messages, en, next) {
+		entry_list(en);
+	}
+}
+
+/* Nobody announces what was asked of it. */
+static void give_up_queue(struct announce *a)
+{
 	buf_clear(&a->queue);
 	a->sent = 0;
 	a->asked = a->answered = 0;
 	forget_departing(a);
-	HASH_ITER(hh, a->fs->messages, en, next) {
-		entry_list(en);
-	}
+	list_hidden(a);
 }
 
 static void close_pipes(struct announce *a)
@@ -102,21 +116,29 @@ static void close_pipes(struct announce *a)
 	a->to = a->from = -1;
 }
 
+static void restart_later(struct announce *a)
+{
+	loop_timer_set(a->fs->loop, &a->restart, clock_mono() + a->restart_ns);
+	a->restart_ns *= 2;
+	if (a->restart_ns > RESTART_MAX_NS)
+		a->restart_ns = RESTART_MAX_NS;
+}
+
 static void down(struct announce *a)
 {
 	if (!a->pid)
 		return;
 	close_pipes(a);
 	kill(a->pid, SIGKILL);
+	a->last_pid = a->pid;
+	a->last_until_ns = clock_mono() + LATE_CALL_NS;
 	a->pid = 0;
 	loop_timer_clear(a->fs->loop, &a->stuck);
 	give_up_queue(a);
 	if (a->fs->ending)
 		return;
 	log_warn("announce", "announcer is gone, starting another");
-	loop_timer_set(a->fs->loop, &a->restart, clock_mono() + a->restart_ns);
-	a->restart_ns = a->restart_ns * 2 < RESTART_MAX_NS ? a->restart_ns * 2
-							   : RESTART_MAX_NS;
+	restart_later(a);
 	control_changed(a->fs);
 }
 
@@ -182,6 +204,9 @@ static void readable(void *arg, uint32_t events)
 		return;
 	}
 	a->answered += (uint64_t)n;
+	a->failed |= memchr(answers, '!', (size_t)n) != NULL;
+	if (a->failed && a->answered == a->asked)
+		list_hidden(a);
 	a->restart_ns = RESTART_MIN_NS;
 	loop_timer_set(a->fs->loop, &a->stuck,
 		a->answered < a->asked ? clock_mono() + STUCK_NS : CLOCK_NEVER);
@@ -267,7 +292,7 @@ static void start(void *arg)
 	if (pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC) || spawn(a, in[0], out[1])) {
 		close(in[1]);
 		close(out[0]);
-		loop_timer_set(a->fs->loop, &a->restart, clock_mono() + a->restart_ns);
+		restart_later(a);
 	} else {
 		watch(a, in[1], out[0]);
 	}

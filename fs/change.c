@@ -55,13 +55,14 @@ static int unlink_message(fuse_req_t req, struct entry *en)
 
 static int unlink_draft(fuse_req_t req, struct entry *en)
 {
+	struct fs *fs = fs_of(req);
 	struct draft *d = en->draft;
 
 	if (d->state == DRAFT_SENDING)
 		return 0;
 	write_forget_sent(req, d->name, en);
 	entry_detach(en);
-	draft_discard(en->fs->engine, d);
+	draft_discard(fs->engine, d);
 	return 0;
 }
 
@@ -233,10 +234,14 @@ static int rename_away(fuse_req_t req, const char *name, struct node *to)
 	return is_in(to, NAME_DEAD) ? bury(req, en, "buried") : -EPERM;
 }
 
-static int revive(struct fs *fs, const char *name)
+static int revive(fuse_req_t req, const char *name, const char *newname)
 {
+	struct fs *fs = fs_of(req);
 	struct entry *en = entry_letter(fs, name);
+	int err = check_target(req, newname, 0);
 
+	if (err)
+		return err;
 	return en ? gone(en, dead_revive(fs->engine, en->letter)) : -ENOENT;
 }
 
@@ -287,7 +292,7 @@ static int rename_checked(fuse_req_t req, struct node *from, const char *name,
 	if (is_top(from))
 		return rename_away(req, name, to);
 	if (is_in(from, NAME_DEAD) && is_top(to))
-		return revive(fs, name);
+		return revive(req, name, newname);
 	if (is_in(from, NAME_DRAFTS) && is_top(to))
 		return resume_draft(req, name, newname);
 	return -EPERM;

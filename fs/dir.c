@@ -34,7 +34,7 @@ struct entry *dir_find_draft(fuse_req_t req, const char *name)
 	if (!s)
 		return NULL;
 	TAILQ_FOREACH(en, &s->entries, link) {
-		if (en->reopener && en->reopener == tid)
+		if (entry_is_reopener(en, tid))
 			return NULL;
 		if (!found && draft_shared_with(fs->engine, en->draft, fs_caller(req)))
 			found = en;

@@ -198,6 +198,32 @@ int entry_rename(struct entry *en, const char *newname)
 	return 0;
 }
 
+/* 0 in the table means nobody. */
+static pid_t seen_as(pid_t tid)
+{
+	return tid ? tid : -1;
+}
+
+bool entry_is_reopener(const struct entry *en, pid_t tid)
+{
+	for (unsigned i = 0; i < ENTRY_REOPENERS; i++)
+		if (en->reopeners[i] == seen_as(tid))
+			return true;
+	return false;
+}
+
+void entry_add_reopener(struct entry *en, pid_t tid)
+{
+	en->reopeners[en->n_reopeners++ % ENTRY_REOPENERS] = seen_as(tid);
+}
+
+void entry_forget_reopener(struct entry *en, pid_t tid)
+{
+	for (unsigned i = 0; i < ENTRY_REOPENERS; i++)
+		if (en->reopeners[i] == seen_as(tid))
+			en->reopeners[i] = 0;
+}
+
 /* ---- messages ---- */
 
 static void shown_name(struct fs *fs, const struct driver_msg *d, char out[NAME_MAX + 1])

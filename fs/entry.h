@@ -19,6 +19,8 @@ enum entry_view {
 	VIEW_COUNT,
 };
 
+#define ENTRY_REOPENERS 16
+
 struct entry {
 	struct fs *fs;
 	enum entry_kind kind;
@@ -33,8 +35,10 @@ struct entry {
 	/* messages: whether plain listings have it. Hidden until announced. */
 	bool listed;
 	bool departing;      /* gone, but the announcer has still to unlink it */
-	/* drafts: who was told to look again (ESTALE), and makes a new one */
-	pid_t reopener;
+	/* drafts: who was told to look again (ESTALE), and makes a new one; the
+	 * oldest is overwritten. -1: someone whose pid cannot be seen */
+	pid_t reopeners[ENTRY_REOPENERS];
+	unsigned n_reopeners;
 
 	uint64_t size;
 	int64_t mtime_ns;
@@ -76,6 +80,10 @@ int entry_rename(struct entry *en, const char *newname);
 int entry_reslot(struct entry *en);
 /* Its object is gone; nothing is announced. The entry may be freed. */
 void entry_detach(struct entry *en);
+/* Whether TID was told to look again; telling it; forgetting it. */
+bool entry_is_reopener(const struct entry *en, pid_t tid);
+void entry_add_reopener(struct entry *en, pid_t tid);
+void entry_forget_reopener(struct entry *en, pid_t tid);
 /* A new draft's entry. NULL when out of memory. */
 struct entry *entry_add_draft(struct fs *fs, struct draft *d);
 

@@ -163,7 +163,7 @@ void next_read(fuse_req_t req, struct handle *h, size_t size, off_t off, bool no
 
 static bool is_readable(const struct handle *h)
 {
-	return h->has_text || engine_stopping(h->fs->engine) ||
+	return h->has_text || !engine_hands_out(h->fs->engine) ||
 		!TAILQ_EMPTY(engine_ready(h->fs->engine));
 }
 

@@ -74,7 +74,7 @@ void read_reply(fuse_req_t req, struct handle *h, size_t size, off_t off)
 	size_t at = (size_t)off;
 
 	if (h->claims && h->entry->message)
-		engine_was_read(h->entry->message);
+		engine_was_read(h->fs->engine, h->entry->message);
 	if (at >= b->len)
 		fuse_reply_buf(req, NULL, 0);
 	else

@@ -95,10 +95,8 @@ static void forget_reopener(struct slot *s, pid_t tid)
 {
 	struct entry *en;
 
-	TAILQ_FOREACH(en, &s->entries, link) {
-		if (en->reopener == tid)
-			en->reopener = 0;
-	}
+	TAILQ_FOREACH(en, &s->entries, link)
+		entry_forget_reopener(en, tid);
 }
 
 static void abandon(struct fs *fs, struct draft *d)
@@ -137,17 +135,18 @@ void write_forget_sent(fuse_req_t req, const char *name, const struct entry *exc
 {
 	struct fs *fs = fs_of(req);
 	struct slot *s = entry_slot(fs, name);
-	struct entry *en, *next;
+	struct entry *en = s ? TAILQ_FIRST(&s->entries) : NULL;
 
-	for (en = s ? TAILQ_FIRST(&s->entries) : NULL; en; en = next) {
+	while (en) {
+		struct entry *next = TAILQ_NEXT(en, link);
 		struct draft *d = en->draft;
 
-		next = TAILQ_NEXT(en, link);
-		if (en == except || d->state != DRAFT_SENT ||
-			!draft_shared_with(fs->engine, d, fs_caller(req)))
-			continue;
-		entry_detach(en);
-		draft_discard(fs->engine, d);
+		if (en != except && d->state == DRAFT_SENT &&
+			draft_shared_with(fs->engine, d, fs_caller(req))) {
+			entry_detach(en);
+			draft_discard(fs->engine, d);
+		}
+		en = next;
 	}
 }
 
@@ -186,7 +185,7 @@ void write_create(fuse_req_t req, struct node *parent, const char *name, mode_t 
 
 static void look_again(fuse_req_t req, struct entry *en)
 {
-	en->reopener = fuse_req_ctx(req)->pid;
+	entry_add_reopener(en, fuse_req_ctx(req)->pid);
 	fuse_reply_err(req, ESTALE);
 }
 

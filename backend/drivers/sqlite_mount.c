@@ -51,6 +51,9 @@ static int find_free(struct sq *s, const char *identity)
 	return r;
 }
 
+/* Of 20 ms each. */
+#define OWN_TRIES 100
+
 static int give_back(struct sq *s, int64_t n)
 {
 	int r = sq_exec(s, SQ_MOUNT_RETURN, "i", n);
@@ -91,12 +94,33 @@ static int take_over(struct sq *s)
 	return more < 0 ? more : r;
 }
 
+/*
+ * The own identity, with the transaction begun. The daemon before this one may
+ * still be ending: umount(8) returns before it has. So wait for a while, outside
+ * of the transaction that it needs itself; then somebody else really has it.
+ */
+static int enter_own(struct sq *s, const char *identity)
+{
+	static const struct timespec step = {0, 20000000};
+	int r = 0;
+
+	for (int i = 0; r == 0 && i < OWN_TRIES; i++) {
+		r = sq_begin(s, true, true);
+		if (r == 0)
+			r = find(s, identity, &s->mount);
+		if (r < 0 || s->mount)
+			return r;
+		sq_rollback(s);
+		nanosleep(&step, NULL);
+	}
+	r = r ? r : sq_begin(s, true, true);
+	return r ? r : find_free(s, identity);
+}
+
 int sq_mount_enter(struct sq *s, const char *identity)
 {
-	int r = sq_begin(s, true, true);
+	int r = enter_own(s, identity);
 
-	if (r == 0)
-		r = find_free(s, identity);
 	if (r == 0)
 		r = sq_exec(s, SQ_MOUNT_ALIVE, "ii", s->mount, (int64_t)1);
 	if (r >= 0)

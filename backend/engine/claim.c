@@ -172,6 +172,8 @@ int claim_start(struct engine *e, struct message *m, struct proc *caller, bool e
 	if (!caller->pid)
 		claim_unseen(e, c);
 	window_take_ready(e, m);
+	if (!e->n_ready)
+		e->hold_off_ns = 0;
 	m->claim = c;
 	hold(c, h);
 	enter_flight(e, m);
@@ -354,8 +356,9 @@ bool claim_allows(struct engine *e, struct message *m, struct proc *caller)
 	if (!e->cfg.owned || owner_may(&c->chain, caller))
 		return true;
 	/* The owner may have exited a moment ago, unseen by the loop as yet. */
-	while (m->state == MESSAGE_CLAIMED && !procs_check_alive(e->procs, c->holder->p))
-		;
+	for (unsigned i = 0; i < OWNER_CHAIN_MAX && m->state == MESSAGE_CLAIMED; i++)
+		if (procs_check_alive(e->procs, c->holder->p))
+			break;
 	return m->state == MESSAGE_CLAIMED && owner_may(&c->chain, caller);
 }
 

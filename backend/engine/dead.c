@@ -150,7 +150,10 @@ static void settled(struct driver_req *req)
 	engine_answered(e);
 	barrier_leave(e, &s->ticket);
 	if (failed) {
+		if (!req->err)
+			req->err = s->item.err;
 		engine_error(e, "dead letter", req);
+		barrier_fail(e, -EIO);
 		s->d->gone = false;
 		e->ev.dead_added(e->ev.arg, s->d);
 	} else {

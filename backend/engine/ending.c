@@ -44,6 +44,11 @@ bool engine_stopping(const struct engine *e)
 	return e->stopping;
 }
 
+bool engine_hands_out(const struct engine *e)
+{
+	return !e->stopping && !e->draining;
+}
+
 void engine_check_end(struct engine *e)
 {
 	if (e->stopping) {
@@ -63,6 +68,8 @@ void engine_stop(struct engine *e, int64_t grace_ns, void (*fn)(void *arg), void
 	e->stop_fn = fn;
 	e->stop_arg = arg;
 	poller_stop(&e->poller);
+	loop_timer_clear(e->loop, &e->load_timer);
+	e->ev.ready_changed(e->ev.arg, true); /* .next has its end of file */
 	loop_timer_clear(e->loop, &e->poll_timer);
 	loop_timer_clear(e->loop, &e->depth_timer);
 	loop_timer_clear(e->loop, &e->hungry_timer);

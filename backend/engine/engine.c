@@ -55,7 +55,9 @@ const struct driver_ops *engine_driver(const struct engine *e)
 
 struct proc *engine_caller(struct engine *e, pid_t tid)
 {
-	return procs_get(e->procs, tid);
+	struct proc *p = procs_get(e->procs, tid);
+
+	return p ? p : procs_get(e->procs, 0);
 }
 
 /* ---- polling ---- */
@@ -270,8 +272,11 @@ void engine_pause(struct engine *e, bool paused)
 
 void engine_drain(struct engine *e)
 {
+	if (e->draining)
+		return;
 	e->draining = true;
 	poller_drain(&e->poller);
+	e->ev.ready_changed(e->ev.arg, true); /* .next has its end of file */
 	window_serve_waiters(e);
 	window_give_back(e, UINT32_MAX);
 	arm_poll(e);
@@ -294,6 +299,8 @@ void engine_configure(struct engine *e, const struct engine_config *cfg)
 
 /* ---- life ---- */
 
+static void load(void *arg);
+
 struct engine *engine_create(struct loop *loop, struct driver *driver,
 	const struct engine_config *cfg, const struct engine_events *ev)
 {
@@ -309,6 +316,7 @@ struct engine *engine_create(struct loop *loop, struct driver *driver,
 	e->poll_due_ns = CLOCK_NEVER;
 	loop_timer_init(&e->poll_timer, poll_due, e);
 	loop_timer_init(&e->depth_timer, count, e);
+	loop_timer_init(&e->load_timer, load, e);
 	engine_end_init(e);
 	window_init(e);
 	ledger_init(e);
@@ -332,6 +340,7 @@ void engine_destroy(struct engine *e)
 		return;
 	loop_timer_clear(e->loop, &e->poll_timer);
 	loop_timer_clear(e->loop, &e->depth_timer);
+	loop_timer_clear(e->loop, &e->load_timer);
 	engine_end_fini(e);
 	if (e->procs) {
 		ledger_fini(e);
@@ -343,6 +352,13 @@ void engine_destroy(struct engine *e)
 	free(e);
 }
 
+static void load_later(struct engine *e)
+{
+	e->poller.offline = true;
+	loop_timer_set(e->loop, &e->load_timer,
+		clock_mono() + backoff_empty(&e->poller.backoff, engine_random(e)));
+}
+
 static void loaded(struct driver_req *req)
 {
 	struct engine *e = req->arg;
@@ -351,8 +367,10 @@ static void loaded(struct driver_req *req)
 	engine_answered(e);
 	if (err) {
 		engine_error(e, "reading the store", req);
+		load_later(e);
 	} else {
 		e->loaded = true;
+		e->poller.offline = false;
 		outbox_load(e, req->u.load.drafts, req->u.load.n_drafts);
 		window_arrive(e, req->u.load.msgs, req->u.load.n_msgs);
 		dead_refresh(e);
@@ -368,14 +386,13 @@ static void loaded(struct driver_req *req)
 	engine_check_end(e);
 }
 
-void engine_start(struct engine *e, void (*fn)(void *arg, int err), void *arg)
+static void load(void *arg)
 {
+	struct engine *e = arg;
 	struct driver_req *req = calloc(1, sizeof(*req));
 
-	e->started = fn;
-	e->started_arg = arg;
 	if (!req) {
-		first_answer(e, -ENOMEM);
+		load_later(e);
 		return;
 	}
 	req->op = DRIVER_LOAD;
@@ -383,5 +400,12 @@ void engine_start(struct engine *e, void (*fn)(void *arg, int err), void *arg)
 	req->arg = e;
 	req->u.load.lease_ns = e->cfg.lease.visibility_ns;
 	engine_submit(e, req);
+}
+
+void engine_start(struct engine *e, void (*fn)(void *arg, int err), void *arg)
+{
+	e->started = fn;
+	e->started_arg = arg;
+	load(e);
 	peers_tell(e);
 }

@@ -101,6 +101,8 @@ void engine_configure(struct engine *e, const struct engine_config *cfg);
  */
 void engine_stop(struct engine *e, int64_t grace_ns, void (*fn)(void *arg), void *arg);
 bool engine_stopping(const struct engine *e);
+/* False from the beginning of a stop or a drain. */
+bool engine_hands_out(const struct engine *e);
 
 /* The commands of .control. */
 void engine_poll_now(struct engine *e);

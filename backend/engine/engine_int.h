@@ -23,6 +23,7 @@ struct engine {
 
 	/* window */
 	struct message_list ready, in_flight;
+	struct message *held; /* uthash by id: both of them */
 	unsigned n_ready, n_in_flight, n_settling;
 	size_t ready_bytes, in_flight_bytes;
 	TAILQ_HEAD(, engine_waiter) waiters;
@@ -32,12 +33,11 @@ struct engine {
 
 	/* polling */
 	struct poller poller;
-	struct loop_timer poll_timer;
+	struct loop_timer poll_timer, load_timer;
 	int64_t poll_due_ns;   /* a message will be ready then, though asleep */
 	int64_t hold_off_ns;   /* others come first until then */
 	unsigned short seed[3];
 	bool loaded;
-	enum poller_state told_state;
 	void (*started)(void *arg, int err);
 	void *started_arg;
 

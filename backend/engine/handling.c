@@ -34,10 +34,13 @@ int engine_claim(struct engine *e, struct message *m, struct proc *caller, bool 
 	return 0;
 }
 
-void engine_was_read(struct message *m)
+void engine_was_read(struct engine *e, struct message *m)
 {
-	if (m->claim)
-		m->claim->read = true;
+	if (!m->claim || m->claim->read)
+		return;
+	m->claim->read = true;
+	if (m->recorded || m->busy)
+		ledger_want(e, m, WANT_CLAIM);
 }
 
 void engine_close(struct engine *e, struct message *m)

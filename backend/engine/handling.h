@@ -14,7 +14,7 @@
 int engine_claim(struct engine *e, struct message *m, struct proc *caller, bool explicit,
 	bool opens);
 /* Something of the claimed message was read (or it is empty). */
-void engine_was_read(struct message *m);
+void engine_was_read(struct engine *e, struct message *m);
 /* A descriptor was closed: the last one of a claim without a read undoes it. */
 void engine_close(struct engine *e, struct message *m);
 /* Whether CALLER opened the claimed message itself: it goes on listing it. */

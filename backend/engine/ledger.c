@@ -126,7 +126,7 @@ void ledger_want(struct engine *e, struct message *m, unsigned want)
 	queue(e, m);
 	if (e->ledger.n_urgent >= BATCH_SOON && !e->ledger.in_flight && !e->ledger.retry_at_ns)
 		ledger_flush(e);
-	else if (!loop_timer_is_set(&e->ledger.timer) || want != WANT_FINAL)
+	else
 		arm(e);
 }
 
@@ -213,6 +213,17 @@ static bool is_lost(int err)
 	return err == -ESTALE || err == -ENOENT;
 }
 
+/* What failed is wished again, unless the opposite was wished since. */
+static void wish_again(struct message *m)
+{
+	unsigned opposite = m->sent_want == WANT_CLAIM ? WANT_UNCLAIM
+		: m->sent_want == WANT_UNCLAIM	       ? WANT_CLAIM
+						       : 0;
+
+	if (!(m->wants & (opposite | WANT_FINAL)))
+		m->wants |= m->sent_want;
+}
+
 /* One item's answer. True: M was asked again later. */
 static bool answered(struct engine *e, struct settle *item)
 {
@@ -220,10 +231,12 @@ static bool answered(struct engine *e, struct settle *item)
 	bool final = m->sent_want == WANT_FINAL;
 
 	m->busy = false;
+	if (m->superseded) {
+		message_destroy(m);
+		return false;
+	}
 	if (item->err && !is_lost(item->err)) {
-		m->wants |= m->sent_want;
-		if (m->wants & WANT_FINAL)
-			m->wants = WANT_FINAL;
+		wish_again(m);
 		queue(e, m);
 		return true;
 	}
@@ -241,15 +254,19 @@ static bool answered(struct engine *e, struct settle *item)
 	return false;
 }
 
+/* Several batches that fail in one outage are one failure. */
 static void failed(struct engine *e, struct driver_req *req)
 {
-	int64_t sleep = backoff_empty(&e->ledger.retry, engine_random(e));
+	int64_t sleep;
 
+	engine_error(e, "settle", req);
+	barrier_fail(e, -EIO);
+	if (e->ledger.retry_at_ns > clock_mono())
+		return;
+	sleep = backoff_empty(&e->ledger.retry, engine_random(e));
 	if (req->retry_after_ns > sleep)
 		sleep = req->retry_after_ns;
 	e->ledger.retry_at_ns = clock_mono() + sleep;
-	engine_error(e, "settle", req);
-	barrier_fail(e, -EIO);
 }
 
 static void settled(struct driver_req *req)

@@ -3,6 +3,8 @@
 #ifndef SPOOLFS_ENGINE_MESSAGE_H
 #define SPOOLFS_ENGINE_MESSAGE_H
 
+#include <uthash.h>
+
 #include "../base/heap.h"
 #include "../drivers/driver.h"
 
@@ -44,8 +46,10 @@ struct message {
 	void *user;
 
 	/* the engine's own */
+	UT_hash_handle hh;         /* by id, while READY or CLAIMED */
 	TAILQ_ENTRY(message) link; /* of the window, or of those in flight */
 	struct heap_node due;      /* when its lease is to be looked at */
+	bool superseded;           /* received again; only its answer is awaited */
 	bool given_back;           /* SETTLING: unread, for another mount */
 	bool recorded;             /* the driver keeps a claim record of it */
 	bool busy;                 /* a settle of it is under way */

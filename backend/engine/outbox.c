@@ -108,13 +108,57 @@ void draft_flush(struct engine *e, struct draft *d, struct draft_flush *f)
 
 static void outbox_retry_later(struct engine *e, const struct driver_req *req)
 {
-	int64_t sleep = backoff_empty(&e->outbox_retry, engine_random(e));
+	int64_t sleep;
 
+	barrier_fail(e, -EIO);
+	if (e->outbox_failed && loop_timer_is_set(&e->outbox_timer))
+		return; /* the same outage */
+	sleep = backoff_empty(&e->outbox_retry, engine_random(e));
 	if (req->retry_after_ns > sleep)
 		sleep = req->retry_after_ns;
 	e->outbox_failed = true;
 	loop_timer_set(e->loop, &e->outbox_timer, clock_mono() + sleep);
-	barrier_fail(e, -EIO);
+}
+
+/* Closed and not to be sent: it waits in .drafts/, if it could be stored. */
+static void keep(struct engine *e, struct draft *d)
+{
+	barrier_leave(e, &d->ticket);
+	if (d->cut && d->state == DRAFT_OPEN)
+		log_warn("outbox", "writer was ended by a signal: kept in .drafts name=%s",
+			d->name);
+	d->state = DRAFT_KEPT;
+	if (!loop_timer_is_set(&e->stale_timer))
+		loop_timer_set(e->loop, &e->stale_timer, clock_mono() + DRAFT_STALE_NS);
+	engine_changed(e);
+}
+
+/* The backend will never take it as it is: back to .drafts/, for people. */
+static bool is_refused(int err)
+{
+	return err == -EMSGSIZE || err == -EILSEQ || err == -EINVAL;
+}
+
+static void take_back(struct engine *e, struct draft *d)
+{
+	log_error("outbox", "the backend refuses it, kept in .drafts name=%s", d->name);
+	draft_unlist(e, d);
+	barrier_leave(e, &d->ticket);
+	d->state = DRAFT_OPEN;
+	TAILQ_INSERT_TAIL(&e->drafts, d, link);
+	e->n_drafts++;
+	d->cut = true;
+	keep(e, d);
+}
+
+static void end_outage(struct engine *e)
+{
+	if (!e->outbox_failed)
+		return;
+	e->outbox_failed = false;
+	loop_timer_clear(e->loop, &e->outbox_timer);
+	backoff_hit(&e->outbox_retry);
+	outbox_flush(e);
 }
 
 static void send_answered(struct driver_req *req)
@@ -124,15 +168,13 @@ static void send_answered(struct driver_req *req)
 	struct draft *d = s->d;
 
 	d->sending = false;
-	if (req->err && req->err != -ENOENT) {
+	if (is_refused(req->err)) {
+		take_back(e, d);
+	} else if (req->err && (req->err != -ENOENT || req->op == DRIVER_SEND)) {
 		outbox_retry_later(e, req);
 	} else {
-		if (!req->err && e->outbox_failed) {
-			e->outbox_failed = false;
-			backoff_hit(&e->outbox_retry);
-			outbox_flush(e);
-		}
 		sent_add(e, d);
+		end_outage(e);
 	}
 	store_free(s);
 	engine_check_end(e);
@@ -172,23 +214,12 @@ static void send(struct engine *e, struct draft *d)
 {
 	draft_unlist(e, d);
 	d->state = DRAFT_SENDING;
-	barrier_enter(e, &d->ticket);
+	if (!d->ticket.open)
+		barrier_enter(e, &d->ticket);
 	TAILQ_INSERT_TAIL(&e->outbox, d, link);
 	e->n_outbox++;
 	if (!e->outbox_failed || TAILQ_FIRST(&e->outbox) == d)
 		send_now(e, d);
-	engine_changed(e);
-}
-
-/* Closed and not to be sent: it waits in .drafts/, if it could be stored. */
-static void keep(struct engine *e, struct draft *d)
-{
-	if (d->cut && d->state == DRAFT_OPEN)
-		log_warn("outbox", "writer was ended by a signal: kept in .drafts name=%s",
-			d->name);
-	d->state = DRAFT_KEPT;
-	if (!loop_timer_is_set(&e->stale_timer))
-		loop_timer_set(e->loop, &e->stale_timer, clock_mono() + DRAFT_STALE_NS);
 	engine_changed(e);
 }
 
@@ -250,8 +281,11 @@ void draft_advance(struct engine *e, struct draft *d)
 void draft_close(struct engine *e, struct draft *d)
 {
 	d->writers--;
-	if (!d->writers)
-		draft_advance(e, d);
+	if (d->writers)
+		return;
+	if (d->state == DRAFT_OPEN && !d->keep && !d->cut && !d->ticket.open)
+		barrier_enter(e, &d->ticket); /* from now on a sync waits for it */
+	draft_advance(e, d);
 }
 
 /* ---- start, timers, end ---- */

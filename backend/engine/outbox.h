@@ -74,8 +74,8 @@ uint64_t draft_size(const struct draft *d);
 size_t draft_read(const struct draft *d, uint64_t off, size_t n, const char **p);
 /* Calls f->fn when what was written is durable, at once when it is already. */
 void draft_flush(struct engine *e, struct draft *d, struct draft_flush *f);
-/* A writer closed. SIGNAL: what is ending it, or 0; that of the last counts. The
- * last one sends it unless it is kept or was cut off. D may be gone after. */
+/* A writer closed. The last one sends it, unless it is kept or (the caller sets
+ * d->cut) was cut off. D may be gone after. */
 void draft_close(struct engine *e, struct draft *d);
 /* rename(2). KEEP: the new name is a draft's too; otherwise it is sent (at the
  * last close when it is open). 0 or -ENOMEM. */

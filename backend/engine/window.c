@@ -66,8 +66,6 @@ void window_take_ready(struct engine *e, struct message *m)
 	TAILQ_REMOVE(&e->ready, m, link);
 	e->n_ready--;
 	e->ready_bytes -= m->d.size;
-	if (!e->n_ready)
-		e->hold_off_ns = 0;
 	tell_ready(e);
 	window_check_room(e);
 }
@@ -139,6 +137,27 @@ void window_init(struct engine *e)
 
 /* ---- coming and going ---- */
 
+/*
+ * A message that is received while this process still believes to hold it: its
+ * lease ran out unnoticed (the machine slept). The old one has left.
+ */
+static void supersede(struct engine *e, const char *id)
+{
+	struct message *m = NULL;
+
+	HASH_FIND_STR(e->held, id, m);
+	if (!m)
+		return;
+	log_info("lease", "lost and received again id=%s", id);
+	e->stats.leases_lost += m->state == MESSAGE_CLAIMED;
+	e->ev.left(e->ev.arg, m);
+	window_detach(e, m);
+	ledger_drop(e, m, ~0u);
+	m->superseded = true;
+	if (!m->busy)
+		message_destroy(m);
+}
+
 static void arrive_one(struct engine *e, struct driver_msg *d)
 {
 	struct message *m = message_create(d);
@@ -148,6 +167,8 @@ static void arrive_one(struct engine *e, struct driver_msg *d)
 		return;
 	}
 	e->stats.received_total++;
+	supersede(e, m->d.id);
+	HASH_ADD_KEYPTR(hh, e->held, m->d.id, strlen(m->d.id), m);
 	if (m->d.record) {
 		claim_restore(e, m);
 		return;
@@ -173,6 +194,7 @@ void window_arrive(struct engine *e, struct driver_msg *msgs, unsigned n)
 void window_detach(struct engine *e, struct message *m)
 {
 	heap_remove(&e->due, &m->due);
+	HASH_DEL(e->held, m);
 	if (m->state == MESSAGE_READY) {
 		window_take_ready(e, m);
 	} else if (m->state == MESSAGE_CLAIMED) {
@@ -259,6 +281,7 @@ void window_fini(struct engine *e)
 	struct message *m;
 
 	loop_timer_clear(e->loop, &e->due_timer);
+	HASH_CLEAR(hh, e->held);
 	while ((m = TAILQ_FIRST(&e->ready))) {
 		TAILQ_REMOVE(&e->ready, m, link);
 		heap_remove(&e->due, &m->due);

@@ -35,7 +35,7 @@ static inline struct message *cat_as(struct eb *b, const char *id, pid_t pid)
 {
 	struct message *m = open_as(b, id, pid);
 
-	engine_was_read(m);
+	engine_was_read(b->e, m);
 	engine_close(b->e, m);
 	return m;
 }

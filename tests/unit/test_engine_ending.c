@@ -117,7 +117,7 @@ TEST(a_drain_with_nothing_claimed_ends_at_once)
 	setup(&b, 2);
 	engine_drain(b.e);
 	eb_run(&b);
-	CHECK_STR(eb_told(&b), "-002 -001 ready:0 finished ");
+	CHECK_STR(eb_told(&b), "ready:1 -002 -001 ready:0 finished ");
 	eb_close(&b);
 }
 
@@ -131,7 +131,7 @@ TEST(a_drain_ends_with_an_undone_claim_too)
 	engine_drain(b.e);
 	engine_close(b.e, m);
 	eb_run(&b);
-	CHECK_STR(eb_told(&b), "ready:0 ready:1 ~001 -001 ready:0 finished ");
+	CHECK_STR(eb_told(&b), "ready:0 ready:1 ready:1 ~001 -001 ready:0 finished ");
 	eb_close(&b);
 }
 

@@ -361,7 +361,7 @@ TEST(what_was_read_after_its_record_is_known_as_read)
 	m = eb_find(&b, "001");
 	CHECK_INT(engine_claim(b.e, m, me(&b), true, false), 0); /* .next */
 	eb_pass(&b, 100 * NS_PER_MS);
-	engine_was_read(m);
+	engine_was_read(b.e, m);
 	eb_pass(&b, 16 * NS_PER_S);
 	eb_crash(&b);
 	m = eb_find(&b, "001");
