@@ -39,6 +39,8 @@ struct engine_config fs_engine_config(const struct fs *fs)
 	return (struct engine_config){
 		.lease = c->lease,
 		.backoff = c->poll,
+		.budget = c->budget,
+		.idle_timeout_ns = c->idle_timeout_ns,
 		.window = c->window ? c->window : most,
 		.window_bytes = (size_t)c->window_bytes,
 		.receives = c->role != CONFIG_ROLE_OUT,

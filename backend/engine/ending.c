@@ -56,10 +56,21 @@ void engine_check_end(struct engine *e)
 			loop_task_queue(e->loop, &e->stop_task);
 		return;
 	}
-	if (!e->draining || e->finish_told || e->n_in_flight || e->n_ready)
+	if (e->draining && !e->n_in_flight && !e->n_ready)
+		engine_finish(e, "drained");
+}
+
+void engine_finish(struct engine *e, const char *reason)
+{
+	if (e->end_reason)
 		return;
-	e->finish_told = true;
+	e->end_reason = reason;
 	e->ev.finished(e->ev.arg);
+}
+
+const char *engine_end_reason(const struct engine *e)
+{
+	return e->end_reason ? e->end_reason : "";
 }
 
 void engine_stop(struct engine *e, int64_t grace_ns, void (*fn)(void *arg), void *arg)

@@ -29,6 +29,7 @@ void engine_error(struct engine *e, const char *what, const struct driver_req *r
 	const char *detail = req->detail[0] ? req->detail : strerror(-req->err);
 
 	e->stats.errors_total++;
+	e->stats.errors[error_kind(req->err)]++;
 	snprintf(text, sizeof(text), "%s: %s", what, detail);
 	if (strcmp(text, e->last_error) != 0)
 		log_warn("engine", "%s", text);

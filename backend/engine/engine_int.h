@@ -71,7 +71,8 @@ struct engine {
 	uint64_t depth, dead_total;
 
 	/* ending */
-	bool stopping, draining, stopped, finish_told;
+	bool stopping, draining, stopped;
+	const char *end_reason; /* finished() was told */
 	struct loop_timer stop_timer;
 	struct loop_task stop_task;
 	void (*stop_fn)(void *arg);
@@ -103,6 +104,8 @@ void engine_count_burial(struct engine *e);
 void engine_end_init(struct engine *e);
 void engine_end_fini(struct engine *e);
 void engine_check_end(struct engine *e);
+/* Tells finished(), once. */
+void engine_finish(struct engine *e, const char *reason);
 
 /* window.c */
 void window_init(struct engine *e);
