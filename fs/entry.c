@@ -374,7 +374,7 @@ static void finished(void *arg)
 {
 	struct fs *fs = arg;
 
-	fs_end(fs, engine_end_reason(fs->engine), 0);
+	fs_end(fs, engine_end_reason(fs->engine), fs_run_exit_code(fs));
 }
 
 void entry_events(struct fs *fs, struct engine_events *ev)

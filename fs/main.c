@@ -74,6 +74,15 @@ void fs_end(struct fs *fs, const char *reason, int exit_code)
 	engine_stop(fs->engine, END_GRACE_NS, stopped, fs);
 }
 
+int fs_run_exit_code(const struct fs *fs)
+{
+	bool bounded = fs->cfg.budget.run_for_ns > 0 || fs->cfg.idle_timeout_ns > 0;
+	struct engine_stats s;
+
+	engine_stats(fs->engine, &s);
+	return bounded && s.buried_total > 0;
+}
+
 /* One request a round, so that timers and answers are not starved; epoll says
  * at once when there is another. */
 static void on_request(void *arg, uint32_t events)

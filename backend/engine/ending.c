@@ -44,11 +44,6 @@ bool engine_stopping(const struct engine *e)
 	return e->stopping;
 }
 
-bool engine_hands_out(const struct engine *e)
-{
-	return !e->stopping && !e->draining;
-}
-
 void engine_check_end(struct engine *e)
 {
 	if (e->stopping) {
@@ -57,7 +52,8 @@ void engine_check_end(struct engine *e)
 		return;
 	}
 	if (e->draining && !e->n_in_flight && !e->n_ready)
-		engine_finish(e, "drained");
+		engine_finish(e, e->budget.closed ? "the time of the run is used"
+						  : "drained");
 }
 
 void engine_finish(struct engine *e, const char *reason)
@@ -79,6 +75,7 @@ void engine_stop(struct engine *e, int64_t grace_ns, void (*fn)(void *arg), void
 	e->stop_fn = fn;
 	e->stop_arg = arg;
 	poller_stop(&e->poller);
+	run_end_stop(e);
 	loop_timer_clear(e->loop, &e->load_timer);
 	e->ev.ready_changed(e->ev.arg, true); /* .next has its end of file */
 	loop_timer_clear(e->loop, &e->poll_timer);

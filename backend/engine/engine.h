@@ -117,7 +117,7 @@ void engine_configure(struct engine *e, const struct engine_config *cfg);
 void engine_stop(struct engine *e, int64_t grace_ns, void (*fn)(void *arg), void *arg);
 bool engine_stopping(const struct engine *e);
 /* False from the beginning of a stop, a drain, or the end of a bounded run. */
-bool engine_hands_out(const struct engine *e);
+bool engine_hands_out(struct engine *e);
 /* Why finished() was called, for the log: "drained" and so on; "" before. */
 const char *engine_end_reason(const struct engine *e);
 

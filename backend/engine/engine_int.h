@@ -9,6 +9,7 @@
 #include "barrier.h"
 #include "dead.h"
 #include "handling.h"
+#include "histogram.h"
 #include "ledger.h"
 #include "outbox.h"
 #include "procs.h"
@@ -70,6 +71,12 @@ struct engine {
 	bool depth_asked;
 	uint64_t depth, dead_total;
 
+	/* a run that ends by itself */
+	struct budget budget;
+	struct idle idle;
+	struct histogram handling;
+	struct loop_timer run_timer;
+
 	/* ending */
 	bool stopping, draining, stopped;
 	const char *end_reason; /* finished() was told */
@@ -96,6 +103,8 @@ void engine_answered(struct engine *e);
 void engine_poll_soon(struct engine *e);
 /* Something is to be had at AT_NS (monotonic): poll then, if not before. */
 void engine_poll_at(struct engine *e, int64_t at_ns);
+/* When the next poll is planned, or CLOCK_NEVER; a budget may forbid it. */
+int64_t engine_next_poll_ns(const struct engine *e);
 void engine_depth_soon(struct engine *e);
 /* One message became a dead letter: in the figures at once. */
 void engine_count_burial(struct engine *e);
@@ -106,6 +115,17 @@ void engine_end_fini(struct engine *e);
 void engine_check_end(struct engine *e);
 /* Tells finished(), once. */
 void engine_finish(struct engine *e, const char *reason);
+
+/* run_end.c; check: the next poll, or what is here, has changed */
+void run_end_init(struct engine *e);
+void run_end_configure(struct engine *e);
+void run_end_stop(struct engine *e);
+void run_end_check(struct engine *e);
+/* A claim begins, and ends. One that was a handling is observed first. */
+void run_end_began(struct engine *e);
+void run_end_ended(struct engine *e);
+void run_end_observe(struct engine *e, const struct message *m, int64_t until_ns);
+void run_end_stats(const struct engine *e, struct engine_stats *out, int64_t now);
 
 /* window.c */
 void window_init(struct engine *e);
