@@ -63,6 +63,7 @@ LIBFS += fs/config_args.c
 LIBFS += fs/control.c
 LIBFS += fs/name.c
 LIBFS += fs/opt.c
+LIBFS += fs/policy.c
 
 # The rest of fs/, without the announcer.
 FS :=

@@ -24,6 +24,7 @@
 #include "../backend/drivers/registry.h"
 #include "announce.h"
 #include "background.h"
+#include "policy.h"
 #include "serve.h"
 
 /* How long an end waits for a backend that does not answer. */
@@ -33,20 +34,7 @@
 
 struct engine_config fs_engine_config(const struct fs *fs)
 {
-	const struct config *c = &fs->cfg;
-	unsigned most = driver_ops_of(fs->driver)->max_receive;
-
-	return (struct engine_config){
-		.lease = c->lease,
-		.backoff = c->poll,
-		.budget = c->budget,
-		.idle_timeout_ns = c->idle_timeout_ns,
-		.window = c->window ? c->window : most,
-		.window_bytes = (size_t)c->window_bytes,
-		.receives = c->role != CONFIG_ROLE_OUT,
-		.owned = c->claims == CONFIG_CLAIMS_OWNER,
-		.rm_unread_deletes = c->rm_unread == CONFIG_UNREAD_DELETE,
-	};
+	return policy_of(&fs->cfg, driver_ops_of(fs->driver)->max_receive);
 }
 
 void fs_configure(struct fs *fs)
@@ -152,18 +140,6 @@ static void raise_file_limit(void)
 		return;
 	rl.rlim_cur = rl.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &rl);
-}
-
-static int exit_code_of(int err)
-{
-	switch (err) {
-	case -EACCES:
-		return EX_NOPERM;
-	case -EINVAL:
-		return EX_USAGE;
-	default:
-		return EX_UNAVAILABLE;
-	}
 }
 
 /* Later, another working directory must not change what the source means. */
@@ -309,7 +285,7 @@ static int serve(struct fs *fs)
 	e = start(fs, err, sizeof(err));
 	if (e) {
 		fprintf(stderr, "spoolfs: %s\n", err[0] ? err : strerror(-e));
-		fs->exit_code = exit_code_of(e);
+		fs->exit_code = policy_exit_code(e);
 	} else {
 		e = loop_run(fs->loop);
 	}
