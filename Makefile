@@ -44,6 +44,7 @@ ENGINE += backend/engine/idle.c
 ENGINE += backend/engine/lease.c
 ENGINE += backend/engine/ledger.c
 ENGINE += backend/engine/message.c
+ENGINE += backend/engine/outage.c
 ENGINE += backend/engine/outbox.c
 ENGINE += backend/engine/owner.c
 ENGINE += backend/engine/peers.c
