@@ -121,6 +121,11 @@ static bool was_given(const struct config *cfg, const char *name)
 	return (cfg->given & bit(opt_find(table, N_TABLE, name, strlen(name)))) != 0;
 }
 
+bool config_given(const struct config *cfg, const char *name)
+{
+	return was_given(cfg, name);
+}
+
 static void forget_given(struct config *cfg, const char *name)
 {
 	cfg->given &= ~bit(opt_find(table, N_TABLE, name, strlen(name)));

@@ -111,6 +111,14 @@ int engine_release(struct engine *e, struct message *m, int64_t delay_ns)
 	return 0;
 }
 
+int engine_unclaim(struct engine *e, struct message *m)
+{
+	if (m->state != MESSAGE_CLAIMED)
+		return -EINVAL;
+	claim_undo(e, m);
+	return 0;
+}
+
 void engine_touch(struct engine *e, struct message *m)
 {
 	if (m->state != MESSAGE_CLAIMED)
