@@ -56,6 +56,7 @@ static void served(struct engine_waiter *w, struct message *m)
 	*(struct message **)w->arg = m;
 }
 
+/* man: run-near-end, run-under-way */
 TEST(near_its_end_a_run_hands_out_nothing)
 {
 	struct eb b;
@@ -109,6 +110,7 @@ TEST(a_reader_that_waits_has_its_end_of_file)
 	eb_close(&b);
 }
 
+/* man: run-under-way, run-kept */
 TEST(a_handling_under_way_has_until_stop_before)
 {
 	struct eb b;
@@ -129,7 +131,7 @@ TEST(a_handling_under_way_has_until_stop_before)
 	eb_close(&b);
 }
 
-/* Handlings of 1 s leave 5 s, of 4 s 20 s. */
+/* man: run-margin, run-estimate, key-average, key-run */
 TEST(the_margin_follows_the_handlings)
 {
 	struct eb b;
@@ -224,6 +226,7 @@ TEST(what_an_earlier_run_began_is_not_observed)
 	eb_close(&b);
 }
 
+/* man: run-polls */
 TEST(polls_go_on_until_they_would_be_of_no_use)
 {
 	struct eb b;
@@ -241,6 +244,7 @@ TEST(polls_go_on_until_they_would_be_of_no_use)
 	eb_close(&b);
 }
 
+/* man: run-polls */
 TEST(a_run_does_not_sleep_into_its_end)
 {
 	struct eb b;
@@ -260,6 +264,7 @@ TEST(a_run_does_not_sleep_into_its_end)
 }
 
 /* A message that comes just after an empty poll. */
+/* man: run-idle-time */
 TEST(a_late_message_is_had_within_idle_time)
 {
 	struct eb b;
