@@ -65,6 +65,12 @@ LIBFS += fs/control.c
 LIBFS += fs/name.c
 LIBFS += fs/opt.c
 LIBFS += fs/policy.c
+LIBFS += fs/run.c
+LIBFS += fs/run_args.c
+LIBFS += fs/run_child.c
+LIBFS += fs/run_guard.c
+LIBFS += fs/run_show.c
+LIBFS += fs/run_work.c
 
 # The rest of fs/, without the announcer.
 FS :=

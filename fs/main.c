@@ -25,6 +25,7 @@
 #include "announce.h"
 #include "background.h"
 #include "policy.h"
+#include "run.h"
 #include "serve.h"
 
 /* How long an end waits for a backend that does not answer. */
@@ -298,6 +299,8 @@ int main(int argc, char **argv)
 	struct fs fs = {0};
 	char err[CONFIG_ERR_LEN] = "";
 
+	if (argc > 1 && strcmp(argv[1], "run") == 0)
+		return run_main(argc - 1, argv + 1);
 	if (config_init(&fs.cfg))
 		return EX_OSERR;
 	if (config_args(&fs.cfg, argc, argv, err, sizeof(err))) {
