@@ -107,6 +107,7 @@ TEST(a_reader_that_waits_has_its_end_of_file)
 	CHECK(w.queued);
 	eb_pass(&b, NS_PER_MS);
 	CHECK(!w.queued && !got);
+	CHECK_INT(engine_next(b.e, &w, me(&b), true), 0); /* the end, not EAGAIN */
 	eb_close(&b);
 }
 
@@ -296,6 +297,42 @@ TEST(a_wake_up_near_the_end_polls_nothing)
 	engine_driver_changed(b.e);
 	eb_run(&b);
 	CHECK_INT(b.asked[DRIVER_RECEIVE], 1);
+	eb_close(&b);
+}
+
+/* The loop was held up: the poll that was due meanwhile is not made up for. */
+TEST(a_poll_that_is_late_is_left_out)
+{
+	struct eb b;
+
+	bounded(&b);
+	eb_start(&b);
+	eb_forget(&b);
+	clock_step(51 * NS_PER_S);
+	eb_run(&b);
+	CHECK_INT(b.asked[DRIVER_RECEIVE], 0);
+	CHECK(finished(&b));
+	eb_close(&b);
+}
+
+/* While it stops it needs not be told to. */
+TEST(a_stop_is_not_followed_by_an_end)
+{
+	struct eb b;
+
+	bounded(&b);
+	eb_put(&b, "1");
+	eb_start(&b);
+	take(&b, "1");
+	eb_hold(&b, DRIVER_SETTLE); /* so that the stop takes a while */
+	engine_stop(b.e, 200 * NS_PER_S, stopped, NULL);
+	eb_pass(&b, 100 * NS_PER_S);
+	CHECK(!finished(&b));
+	engine_configure(b.e, &b.cfg);
+	eb_pass(&b, NS_PER_S);
+	CHECK(!finished(&b));
+	eb_let(&b, DRIVER_SETTLE);
+	eb_run(&b);
 	eb_close(&b);
 }
 
