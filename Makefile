@@ -34,6 +34,7 @@ ENGINE += backend/engine/budget.c
 ENGINE += backend/engine/claim.c
 ENGINE += backend/engine/dead.c
 ENGINE += backend/engine/draft.c
+ENGINE += backend/engine/draft_name.c
 ENGINE += backend/engine/ending.c
 ENGINE += backend/engine/engine.c
 ENGINE += backend/engine/handling.c
@@ -50,6 +51,7 @@ ENGINE += backend/engine/procfs.c
 ENGINE += backend/engine/procs.c
 ENGINE += backend/engine/sent.c
 ENGINE += backend/engine/share.c
+ENGINE += backend/engine/store.c
 ENGINE += backend/engine/window.c
 
 # The part of fs/ that includes no FUSE header: unit tests link it.
