@@ -97,6 +97,25 @@ void control_open(fuse_req_t req, struct node *node, struct fuse_file_info *fi)
 	}
 }
 
+/* One who goes back to the beginning wants to see what is new. */
+void control_read(fuse_req_t req, struct handle *h, size_t size, off_t off)
+{
+	size_t at = (size_t)off;
+
+	if (!at && h->has_text) {
+		buf_clear(&h->text);
+		if (control_text(h->fs, h->node, &h->text)) {
+			fuse_reply_err(req, ENOMEM);
+			return;
+		}
+	}
+	h->has_text = true;
+	if (at > h->text.len)
+		at = h->text.len;
+	fuse_reply_buf(req, h->text.p + at,
+		size < h->text.len - at ? size : h->text.len - at);
+}
+
 void control_release(struct handle *h)
 {
 	if (h->linked)

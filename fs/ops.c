@@ -149,10 +149,7 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	if (h->node->kind == NODE_FILE && h->node->reserved == NAME_NEXT)
 		next_read(req, h, size, off, fi->flags & O_NONBLOCK);
 	else if (h->node->kind == NODE_FILE)
-		fuse_reply_buf(req, h->text.p + ((size_t)off < h->text.len ? off : 0),
-			(size_t)off >= h->text.len        ? 0
-				: size < h->text.len - (size_t)off ? size
-								   : h->text.len - (size_t)off);
+		control_read(req, h, size, off);
 	else if (h->node->kind == NODE_DRAFT || h->node->kind == NODE_VIEW)
 		read_draft(req, h, size, off);
 	else if (h->body)

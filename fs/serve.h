@@ -50,6 +50,7 @@ void next_ready_changed(struct fs *fs);
 void control_init(struct fs *fs);
 void control_fini(struct fs *fs);
 void control_open(fuse_req_t req, struct node *node, struct fuse_file_info *fi);
+void control_read(fuse_req_t req, struct handle *h, size_t size, off_t off);
 void control_write(fuse_req_t req, struct handle *h, const char *data, size_t n);
 int control_flush(struct handle *h);
 void control_poll(fuse_req_t req, struct handle *h, struct fuse_pollhandle *ph);

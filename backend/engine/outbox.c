@@ -129,7 +129,7 @@ static void keep(struct engine *e, struct draft *d)
 			d->name);
 	d->state = DRAFT_KEPT;
 	if (!loop_timer_is_set(&e->stale_timer))
-		loop_timer_set(e->loop, &e->stale_timer, clock_mono() + DRAFT_STALE_NS);
+		loop_timer_set(e->loop, &e->stale_timer, d->touched_ns + DRAFT_STALE_NS);
 	engine_changed(e);
 }
 
