@@ -107,15 +107,27 @@ static void engine_started(void *arg, int err)
 
 /* ---- starting ---- */
 
+/* nohup(1), and a script that starts something behind &, want it so. */
+static bool is_ignored(int sig)
+{
+	struct sigaction now;
+
+	return sigaction(sig, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 static int watch_signals(struct run *r)
 {
-	static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD};
+	static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
 	sigset_t set;
 	int fd;
 
 	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
-		sigaddset(&set, signals[i]);
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+		if (!is_ignored(signals[i]))
+			sigaddset(&set, signals[i]);
+	}
+	sigaddset(&set, SIGCHLD);
+	signal(SIGCHLD, SIG_DFL);
 	signal(SIGPIPE, SIG_IGN);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
