@@ -64,7 +64,7 @@ struct run {
 
 	/* --drain: once all is settled, a poll that brings nothing is the end */
 	struct engine_sync sync;
-	bool settled;
+	bool settled, handled_since;
 	uint64_t polls_before;
 
 	bool offline, denied, finished;

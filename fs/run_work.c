@@ -145,6 +145,7 @@ static void ended(struct run_slot *s, const siginfo_t *status)
 	run_show_end(r, s, status, counts);
 	settle(s, ok, counts);
 	r->settled = false;
+	r->handled_since = true;
 }
 
 static struct run_slot *slot_of(struct run *r, pid_t pid)
@@ -328,7 +329,7 @@ static void settled(struct engine_sync *s, int err)
 	struct engine_stats st;
 
 	engine_stats(r->engine, &st);
-	r->settled = !err && is_idle(r, &st);
+	r->settled = !err && !r->handled_since && is_idle(r, &st);
 	r->polls_before = st.polls_total;
 	if (r->settled)
 		engine_poll_now(r->engine);
@@ -353,6 +354,7 @@ static void look_for_end_of_queue(struct run *r)
 	if (!is_idle(r, &st) || r->sync.queued)
 		return;
 	if (!r->settled) {
+		r->handled_since = false;
 		r->sync.fn = settled;
 		r->sync.arg = r;
 		engine_sync(r->engine, &r->sync);
