@@ -301,7 +301,7 @@ nothing_left_behind() {
 
 # ---- how it is told ---------------------------------------------------------------
 
-# man: run-refused, run-exit-usage
+# man: run-mount-options, run-exit-usage
 @test "usage: what is refused, and why" {
 	for args in '' "$DB" "$DB true" "$DB -- " '-P 0 x -- true' '-P x x -- true' \
 		'--grace x x -- true' '--nonsense x -- true' '-o nonsense x -- true' \
@@ -359,6 +359,16 @@ nothing_left_behind() {
 nobody() { setpriv --reuid=65534 --regid=65534 --clear-groups unshare -Ur "$@"; }
 nobody_runs() {
 	nobody timeout 30 "$OPEN/spoolfs" run --drain -P 2 "$DB" -- "$@" 2>> "$OPEN/log"
+}
+
+# man: run-exit-denied
+@test "77 when the queue is somebody else's" {
+	export OPEN DB=$OPEN/q.db
+	cp "$SPOOLFS" "$OPEN/spoolfs"
+	run_once 0 -- true
+	chmod 600 "$OPEN"/q.db*
+	run -77 setpriv --reuid=65534 --regid=65534 --clear-groups \
+		timeout 30 "$OPEN/spoolfs" run --drain "$DB" -- true
 }
 
 # ---- what an issue asked for --------------------------------------------------------

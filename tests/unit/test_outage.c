@@ -50,6 +50,7 @@ TEST(different_messages_that_fail_in_a_row_are_an_outage)
 	CHECK(outage_suspected(&o));
 }
 
+/* man: run-outage-none */
 TEST(one_message_that_fails_again_and_again_is_none)
 {
 	struct outage o = make();
@@ -93,6 +94,7 @@ TEST(those_under_way_are_excused_and_change_no_pause)
 	CHECK_INT(outage_next(&o, NOW + 2), NOW + NS_PER_S);
 }
 
+/* man: run-outage-over */
 TEST(any_success_ends_it)
 {
 	struct outage o = suspected();
@@ -129,6 +131,7 @@ TEST(what_cannot_be_started_pauses)
 	CHECK_INT(outage_next(&o, NOW), NOW + 3 * NS_PER_S);
 }
 
+/* man: run-outage-excuse */
 TEST(the_excuse_ends_and_the_pauses_do_not)
 {
 	struct outage o = suspected();
