@@ -126,9 +126,6 @@ int config_options(struct config *cfg, const char *list, char *err, size_t err_l
 /* One of the table: "opt" or "opt=value". Likewise. */
 int config_give(struct config *cfg, const char *text, char *err, size_t err_len);
 
-/* Whether the option NAME, of the table, was given. */
-bool config_given(const struct config *cfg, const char *name);
-
 /* Refuses what contradicts itself, and applies idle_time, which run_for implies
  * (5 s) where no poll option was given. Not needed after config_args() and
  * config_set(). */
@@ -142,6 +139,7 @@ int config_check(struct config *cfg, char *err, size_t err_len);
  */
 int config_set(struct config *cfg, const char *assignment, char *err, size_t err_len);
 
+bool config_given(const struct config *cfg, const char *name); /* of the table */
 /* The table, for those who go through it (*n entries); opt_format() on &cfg
  * gives an option's current value. */
 const struct opt *config_table(size_t *n);

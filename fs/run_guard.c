@@ -79,14 +79,15 @@ static int start(struct run_guard *g, const char *dir)
 
 struct run_guard *run_guard_create(unsigned n, const char *dir)
 {
+	int kind = MAP_SHARED | MAP_ANONYMOUS;
 	struct run_guard *g = calloc(1, sizeof(*g));
 
 	if (!g)
 		return NULL;
 	g->n = n;
 	g->alive_fd = -1;
-	g->table = mmap(NULL, n * sizeof(pid_t), PROT_READ | PROT_WRITE,
-		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	/* cppcheck-suppress invalidFunctionArg */
+	g->table = mmap(NULL, n * sizeof(pid_t), PROT_READ | PROT_WRITE, kind, -1, 0);
 	if (g->table != MAP_FAILED && !start(g, dir))
 		return g;
 	run_guard_destroy(g);
