@@ -128,6 +128,13 @@ bool procfs_pidfd_exited(int pidfd)
 	return poll(&p, 1, 0) > 0;
 }
 
+bool procfs_pidfd_reaped(int pidfd)
+{
+	struct pollfd p = {.fd = pidfd, .events = 0};
+
+	return poll(&p, 1, 0) > 0 && p.revents & POLLHUP;
+}
+
 int procfs_pidfd_status(int pidfd, int *status)
 {
 	struct pidfd_exit_info info = {.mask = EXIT_INFO};

@@ -57,6 +57,8 @@ pid_t procfs_process_of(pid_t tid);
 int procfs_pidfd_open(pid_t pid);
 /* Whether the process has exited, all its threads; it may be a zombie. */
 bool procfs_pidfd_exited(int pidfd);
+/* Whether its parent has reaped it. */
+bool procfs_pidfd_reaped(int pidfd);
 /*
  * How it ended: 1 and a status as wait(2) gives it, 0 when it has not been
  * reaped yet, -errno when that will never be known (before Linux 6.15).

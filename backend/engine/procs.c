@@ -144,6 +144,21 @@ static struct proc_end end_of(int status)
 	return end;
 }
 
+/*
+ * A zombie tells how it ended before its parent reaps it, if it ended badly: 0 is
+ * also said to those who may not know. It is the one of the pidfd if that has
+ * not been reaped afterwards either.
+ */
+static bool zombie_status(const struct record *r, int *status)
+{
+	struct procfs_stat st;
+
+	if (procfs_stat(r->p.pid, &st) || st.state != 'Z' || !st.exit_code)
+		return false;
+	*status = st.exit_code;
+	return !procfs_pidfd_reaped(r->pidfd);
+}
+
 static void look_for_end(struct record *r, bool reaped)
 {
 	struct procs *ps = r->ps;
@@ -151,6 +166,8 @@ static void look_for_end(struct record *r, bool reaped)
 	int status;
 	int known = procfs_pidfd_status(r->pidfd, &status);
 
+	if (known <= 0 && !reaped && zombie_status(r, &status))
+		known = 1;
 	if (known == 0 && !reaped)
 		return;
 	unwatch(r);

@@ -25,8 +25,9 @@ struct proc_end {
 struct procs_events {
 	/* P has exited (it may be an unreaped zombie); p->alive is false already. */
 	void (*exited)(void *arg, struct proc *p);
-	/* How it ended, once that is known. Called at most once, after exited(),
-	 * only when END is known and only while somebody holds a reference. */
+	/* How it ended, once that is known: a bad end at once, where the zombie
+	 * may be looked at, any other when it was reaped. Called at most once,
+	 * after exited(), only when END is known and somebody holds a reference. */
 	void (*ended)(void *arg, struct proc *p, const struct proc_end *end);
 	void *arg;
 };

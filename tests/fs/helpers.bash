@@ -36,7 +36,7 @@ spool_teardown() {
 	continue_survivors
 	while read -r mnt; do
 		force_umount "$mnt" || status=1
-	done < "$BASE/mounts"
+	done < <(sort -u "$BASE/mounts")
 	while read -r mnt; do
 		umount "$mnt" || status=1
 	done < "$BASE/others"
@@ -68,9 +68,9 @@ show_state() {
 	while read -r mnt; do
 		is_mounted "$mnt" || continue
 		echo "# $mnt/.control:"
-		timeout 2 cat "$mnt/.control"
+		timeout 2 cat "$mnt/.control" || continue
 		timeout 2 ls "$mnt" "$mnt/.inflight" "$mnt/.drafts" "$mnt/.dead" | head -n 40
-	done < "$BASE/mounts"
+	done < <(sort -u "$BASE/mounts")
 	for file in "$BASE"/*.log; do
 		[ -s "$file" ] || continue
 		echo "# ${file##*/}:"

@@ -245,13 +245,21 @@ sent() {
 }
 
 @test "7: -o suffix= ends the name of a message that was given none" {
-	spool_mount suffix=.xml
+	spool_mount
 	echo x > "$Q/given"
-	wait_listed 1
-	[[ $(message) == *-given ]]
+	echo y > "$Q/other"
+	sync "$Q/.control"
+	spool_umount
+	# As another program may have put it there.
+	python3 -c 'import sqlite3, sys; db = sqlite3.connect(sys.argv[1])
+db.execute("UPDATE message SET given = NULL WHERE given = ?", ("other",)); db.commit()' "$DB"
+	spool_mount suffix=.xml
+	wait_listed 2
+	message given
+	[[ $(ls "$Q" | tail -n 1) =~ ^[0-9]{8}T[0-9]{6}\.[0-9]{6}Z-[0-9A-Za-z]+\.xml$ ]]
+	expect y cat "$Q"/.peek/*.xml
 }
 
-# man: write-independent
 @test "7: 8 writers of one name at once: 8 whole messages" {
 	spool_mount
 	cat > "$BASE/writer.sh" <<- 'EOF'

@@ -21,13 +21,15 @@ static bool kernel_tells(void)
 	return known == 1;
 }
 
-/* Its exit is told at once, how it ended once it has been reaped. */
+/* Its exit is told at once, and a bad end with it: who sees the zombie need not
+ * wait for the parent. A good one is told once it has been reaped. */
 static void check_end(unsigned char word, int signal, int exit_code)
 {
 	struct fixture f;
 	struct child c = spawn(exit_as_told);
 	struct proc *p;
-	bool tells = kernel_tells();
+	bool bad = signal || exit_code;
+	bool tells = bad || kernel_tells();
 
 	setup(&f);
 	p = procs_ref(procs_get(f.ps, c.pid));
@@ -38,7 +40,7 @@ static void check_end(unsigned char word, int signal, int exit_code)
 	run_until(&f, &f.exited);
 	CHECK(f.last == p && !p->alive);
 	run_now(&f);
-	CHECK_INT(f.ended, 0);
+	CHECK_INT(f.ended, bad);
 	reap(&c);
 	if (tells)
 		run_until(&f, &f.ended);

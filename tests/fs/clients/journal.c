@@ -71,15 +71,17 @@ static int make(char *buf, const char *name, int n)
 	return head + len;
 }
 
+/* In pieces: a cut-off one would show. */
 static void put_all(int fd, const char *buf, int len, const char *name)
 {
-	/* In two pieces: a cut-off one would show. */
-	int half = len / 2;
+	while (len > 0) {
+		ssize_t n = write(fd, buf, (size_t)(len + 1) / 2);
 
-	if (write(fd, buf, (size_t)half) != half)
-		fail("write", name);
-	if (write(fd, buf + half, (size_t)(len - half)) != len - half)
-		fail("write", name);
+		if (n < 0)
+			fail("write", name);
+		buf += n;
+		len -= (int)n;
+	}
 }
 
 static void put(const char *name, int n, bool renames)
