@@ -13,7 +13,9 @@
 #include "ledger.h"
 #include "outbox.h"
 #include "procs.h"
+#include "run_end.h"
 #include "share.h"
+#include "window.h"
 
 struct engine {
 	struct loop *loop;
@@ -115,33 +117,6 @@ void engine_end_fini(struct engine *e);
 void engine_check_end(struct engine *e);
 /* Tells finished(), once. */
 void engine_finish(struct engine *e, const char *reason);
-
-/* run_end.c; check: the next poll, or what is here, has changed */
-void run_end_init(struct engine *e);
-void run_end_configure(struct engine *e);
-void run_end_stop(struct engine *e);
-void run_end_check(struct engine *e);
-/* A claim begins, and ends. One that was a handling is observed first. */
-void run_end_began(struct engine *e);
-void run_end_ended(struct engine *e);
-void run_end_observe(struct engine *e, const struct message *m, int64_t until_ns);
-void run_end_stats(const struct engine *e, struct engine_stats *out, int64_t now);
-
-/* window.c */
-void window_init(struct engine *e);
-void window_arrive(struct engine *e, struct driver_msg *msgs, unsigned n);
-/* Gives back the N youngest unread messages (all: UINT_MAX). */
-void window_give_back(struct engine *e, unsigned n);
-void window_add_ready(struct engine *e, struct message *m);
-void window_take_ready(struct engine *e, struct message *m);
-void window_check_room(struct engine *e);
-void window_serve_waiters(struct engine *e);
-/* Sets when M's lease is looked at next. */
-void window_set_due(struct engine *e, struct message *m, int64_t at_ns);
-void window_lost(struct engine *e, struct message *m, const char *why);
-/* M leaves the window or the claims for good; the ledger does the rest. */
-void window_detach(struct engine *e, struct message *m);
-void window_fini(struct engine *e);
 
 /* peers.c: the other mounts */
 void peers_check(struct engine *e);
