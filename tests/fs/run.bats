@@ -87,7 +87,7 @@ nothing_left_behind() {
 # man: run-stdin, run-environ, run-ok
 @test "a handler has the body on standard input and the rest in its environment" {
 	enqueue 2
-	SPOOLFS_ID=mine run_once 0 -- bash -c 'printf "%s\n" "$SPOOLFS_ID" "$SPOOLFS_NAME" \
+	run_once 0 -- bash -c 'printf "%s\n" "$SPOOLFS_ID" "$SPOOLFS_NAME" \
 		"$SPOOLFS_GIVEN" "$SPOOLFS_ATTEMPTS" "$SPOOLFS_ENQUEUED" "$SPOOLFS_SOURCE" \
 		"$(cat)" > "$BASE/got.$SPOOLFS_GIVEN"'
 	expect 0 rows
@@ -98,6 +98,11 @@ nothing_left_behind() {
 	[[ ${got[4]} =~ ^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{6}Z$ ]]
 	[ "${got[5]} ${got[6]}" = "$DB m2" ]
 	expect m1 tail -n 1 "$BASE/got.m1"
+	# Once, whatever was there before.
+	enqueue 1
+	SPOOLFS_ID=mine run_once 0 -- printenv SPOOLFS_ID > "$BASE/ids"
+	expect 1 lines "$BASE/ids"
+	not grep mine "$BASE/ids"
 }
 
 # man: run-file
@@ -113,6 +118,13 @@ nothing_left_behind() {
 	[[ $file == "$TMPDIR"/*/*Z-*-m1 ]]
 	[ "$two $three" = "$file:$file a{b}" ]
 	nothing_in "$TMPDIR"
+}
+
+# man: run-file
+@test "the file of {} is gone before the next one comes" {
+	enqueue 3
+	run_once 0 -- bash -c 'ls "$(dirname "$1")" | wc -l >> "$BASE/files"' _ '{}'
+	expect "$(printf '1\n1\n1')" cat "$BASE/files"
 }
 
 @test "a body that is not read, and a large one, hold nothing up" {
@@ -203,6 +215,9 @@ nothing_left_behind() {
 	run_bg -- bash -c 'echo >> "$BASE/on"; sleep 1; echo >> "$BASE/off"'
 	wait_until 10 test -s "$BASE/on"
 	kill -TERM "$RUN"
+	# Unread ones go back at once, the handler goes on.
+	wait_until 5 is 4 rows visible_at=0
+	not test -e "$BASE/off"
 	exits 0
 	expect 1 lines "$BASE/on"
 	expect 1 lines "$BASE/off"
@@ -323,6 +338,35 @@ nothing_left_behind() {
 	run -69 timeout 20 "$SPOOLFS" run --drain "$BASE/none/q.db" -- true
 	echo nonsense nonsense nonsense > "$BASE/broken.db"
 	run -69 timeout 20 "$SPOOLFS" run --drain "$BASE/broken.db" -- true
+}
+
+# Another program holds the write lock of the queue file until unlock_queue.
+lock_queue() {
+	bg python3 -c '
+import os, sqlite3, sys, time
+db = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=20)
+db.execute("BEGIN IMMEDIATE")
+open(sys.argv[2], "w").close()
+while os.path.exists(sys.argv[2]):
+    time.sleep(0.01)
+db.execute("ROLLBACK")' "$DB" "$BASE/locked"
+	wait_until 20 test -e "$BASE/locked"
+}
+unlock_queue() { rm "$BASE/locked"; }
+
+# man: run-exit-unavailable
+@test "69 when the queue does not answer any more" {
+	enqueue 1
+	mkfifo "$BASE/go"
+	run_bg --drain -- bash -c 'echo >> "$BASE/on"; read -r _ < "$BASE/go"'
+	wait_until 10 test -e "$BASE/on"
+	lock_queue
+	echo > "$BASE/go"
+	wait_until 30 grep -q 'receive: ' "$BASE/run.log"
+	unlock_queue
+	exits 69
+	# And yet what was handled is.
+	expect 0 rows
 }
 
 # man: run-verbose, run-summary
