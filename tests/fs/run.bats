@@ -427,13 +427,15 @@ one_run() {
 }
 run_every() {
 	local s=$1 n=$2 start i
+	local -a runs=()
 	shift 2
 	start=$(now_ms)
 	for ((i = 0; i < n; i++)); do
 		wait_until 60 clock_is $((start + i * s * 1000))
 		bg one_run "$@"
+		runs+=("$BG")
 	done
-	wait
+	wait "${runs[@]}"
 }
 
 # man: run-at-least-once
