@@ -15,7 +15,7 @@
 #include "sqlite_int.h"
 
 #define FRAME_BYTES (4096 + 24)
-#define STEP_BYTES  (1 << 18)
+#define STEP_BYTES  (1 << 16) /* the VFS takes 128 KiB at most */
 #define ROOM_BYTES  ((uint64_t)1 << 30)
 
 static bool has_room(const struct sq *s)
