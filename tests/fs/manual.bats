@@ -424,10 +424,8 @@ blocked() { grep -q '^State:.D' "/proc/$1/status"; }
 	mkfifo "$BASE/never"
 	bg bash -c 'exec 7> "$Q/job"; echo half >&7; : > "$BASE/ready"; read -r _ < "$BASE/never"'
 	wait_until 10 test -e "$BASE/ready"
-	sync "$Q/job"
-	kill -KILL "$DAEMON"
-	wait_until 10 gone "$DAEMON"
-	kill -KILL "$BG"
+	sync "$(message job "$Q/.drafts")"
+	spool_kill
 	spool_mount
 	expect half cat "$Q/.drafts/"*-job
 	expect 0 listed
