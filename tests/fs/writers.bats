@@ -260,6 +260,7 @@ db.execute("UPDATE message SET given = NULL WHERE given = ?", ("other",)); db.co
 	expect y cat "$Q"/.peek/*.xml
 }
 
+# man: write-independent
 @test "7: 8 writers of one name at once: 8 whole messages" {
 	spool_mount
 	cat > "$BASE/writer.sh" <<- 'EOF'
