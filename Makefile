@@ -24,6 +24,7 @@ DRIVERS += backend/drivers/sqlite_mount.c
 DRIVERS += backend/drivers/sqlite_ops.c
 DRIVERS += backend/drivers/sqlite_schema.c
 DRIVERS += backend/drivers/sqlite_settle.c
+DRIVERS += backend/drivers/sqlite_wal.c
 DRIVERS += backend/drivers/sqlite_watch.c
 DRIVERS += backend/drivers/sqlite_worker.c
 

@@ -57,11 +57,13 @@ struct fs {
 	struct fuse_buf request;
 	struct loop_fd fuse_fd, signal_fd;
 	int exit_code;
-	bool mounted, engine_started, ending, unmounted;
+	bool mounted, engine_started, ending;
 	void (*ready)(struct fs *fs, int err);
 
 	uint64_t last_ino;
 	struct node *fixed[16]; /* by name_reserved, 0 the root (node.h) */
+	TAILQ_HEAD(, node) nodes;     /* all but the fixed ones */
+	TAILQ_HEAD(, handle) handles; /* all */
 	struct node *done_dir, *failed_dir, *announce_dir;
 
 	struct entry *messages; /* uthash by name, as shown */
@@ -101,6 +103,7 @@ struct handle {
 	fuse_req_t waiting;  /* .next: the READ that waits */
 	size_t wanted;
 	int64_t give_up_ns;
+	TAILQ_ENTRY(handle) all;
 	TAILQ_ENTRY(handle) link;
 	bool linked;
 };
@@ -122,6 +125,8 @@ bool fs_is_announcer(fuse_req_t req);
 /* A handle on NODE (referenced). NULL when out of memory. */
 struct handle *handle_create(struct fs *fs, struct node *node);
 void handle_destroy(struct handle *h); /* takes NULL */
+/* The kernel does not close what was open when a connection ends. */
+void handle_fini(struct fs *fs);
 
 /* ops.c */
 extern const struct fuse_lowlevel_ops fs_ops;

@@ -86,7 +86,6 @@ static void on_request(void *arg, uint32_t events)
 		fuse_session_process_buf(fs->se, &fs->request);
 	if (n > 0 && !fuse_session_exited(fs->se))
 		return;
-	fs->unmounted = true;
 	loop_fd_del(fs->loop, &fs->fuse_fd);
 	fs_end(fs, n < 0 ? "unmounted, or the connection was aborted" : "unmounted", 0);
 }
@@ -248,10 +247,11 @@ static int start(struct fs *fs, char *err, size_t err_len)
 static void destroy(struct fs *fs)
 {
 	loop_fd_del(fs->loop, &fs->fuse_fd);
-	if (fs->se && !fs->unmounted)
+	if (fs->se)
 		fuse_session_unmount(fs->se);
 	driver_close(fs->driver);
 	if (fs->engine) {
+		handle_fini(fs);
 		entry_fini(fs);
 		control_fini(fs);
 		next_fini(fs);
@@ -280,6 +280,8 @@ static int serve(struct fs *fs)
 	raise_file_limit();
 	log_set_debug(fs->cfg.debug);
 	fs->started_wall_ns = clock_wall();
+	TAILQ_INIT(&fs->nodes);
+	TAILQ_INIT(&fs->handles);
 	fs->loop = loop_create();
 	if (!fs->loop)
 		return EX_OSERR;

@@ -50,8 +50,22 @@ int node_init(struct fs *fs)
 	return ok && fs->done_dir && fs->failed_dir && fs->announce_dir ? 0 : -ENOMEM;
 }
 
+static void destroy(struct node *n)
+{
+	if (n->entry->nodes[n->view] == n)
+		n->entry->nodes[n->view] = NULL;
+	entry_unref(n->entry);
+	TAILQ_REMOVE(&n->fs->nodes, n, link);
+	free(n);
+}
+
+/* Nor does it forget what it knew. */
 void node_fini(struct fs *fs)
 {
+	struct node *n;
+
+	while ((n = TAILQ_FIRST(&fs->nodes)))
+		destroy(n);
 	for (int r = NAME_NONE; r < NAME_RESERVED_END; r++)
 		free(fs->fixed[r]);
 	free(fs->done_dir);
@@ -93,6 +107,7 @@ struct node *node_get(struct entry *en, enum entry_view view)
 	n->view = view;
 	n->ino = en->ino + view;
 	en->nodes[view] = n;
+	TAILQ_INSERT_TAIL(&n->fs->nodes, n, link);
 	return n;
 }
 
@@ -113,12 +128,8 @@ struct node *node_ref(struct node *n)
 
 void node_gc(struct node *n)
 {
-	if (n->refs || n->lookups)
-		return;
-	if (n->entry->nodes[n->view] == n)
-		n->entry->nodes[n->view] = NULL;
-	entry_unref(n->entry);
-	free(n);
+	if (!n->refs && !n->lookups)
+		destroy(n);
 }
 
 void node_unref(struct node *n)

@@ -25,6 +25,7 @@ struct node {
 	struct entry *entry;         /* referenced; MESSAGE ... VIEW */
 	enum entry_view view;
 	uint64_t ino;
+	TAILQ_ENTRY(node) link; /* of fs->nodes */
 	uint64_t lookups; /* the kernel's references */
 	unsigned refs;    /* ours: open handles, the fixed table */
 };

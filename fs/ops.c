@@ -33,6 +33,7 @@ struct handle *handle_create(struct fs *fs, struct node *node)
 		return NULL;
 	h->fs = fs;
 	h->node = node_ref(node);
+	TAILQ_INSERT_TAIL(&fs->handles, h, all);
 	return h;
 }
 
@@ -48,7 +49,18 @@ void handle_destroy(struct handle *h)
 	blob_unref(h->body);
 	entry_unref(h->entry);
 	node_unref(h->node);
+	TAILQ_REMOVE(&h->fs->handles, h, all);
 	free(h);
+}
+
+void handle_fini(struct fs *fs)
+{
+	struct handle *h;
+
+	while ((h = TAILQ_FIRST(&fs->handles))) {
+		engine_next_cancel(fs->engine, &h->waiter);
+		handle_destroy(h);
+	}
 }
 
 static void op_init(void *userdata, struct fuse_conn_info *conn)

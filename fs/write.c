@@ -309,20 +309,31 @@ static void flushed(struct draft_flush *f, int err)
 	free(fl);
 }
 
+/* fsync(2) by a reader, as sync(1) does it, is for what others have written. */
+static struct draft *flushable(const struct handle *h, bool closing)
+{
+	struct draft *d = h->entry && !closing ? h->entry->draft : NULL;
+
+	if (h->writes)
+		return h->draft;
+	return d && (d->state == DRAFT_OPEN || d->state == DRAFT_KEPT) ? d : NULL;
+}
+
 /*
  * The commit is not abandoned when the writer is being killed: the request is
  * answered when it is done. Whether he was cut off is seen now, while he exits.
  */
 void write_flush(fuse_req_t req, struct handle *h, bool closing)
 {
+	struct draft *d = flushable(h, closing);
 	struct flush *fl;
 
-	if (!h->writes) {
+	if (!d) {
 		fuse_reply_err(req, 0);
 		return;
 	}
 	if (closing)
-		h->draft->cut = procs_exit_signal(fuse_req_ctx(req)->pid) != 0;
+		d->cut = procs_exit_signal(fuse_req_ctx(req)->pid) != 0;
 	fl = calloc(1, sizeof(*fl));
 	if (!fl) {
 		fuse_reply_err(req, ENOMEM);
@@ -331,7 +342,7 @@ void write_flush(fuse_req_t req, struct handle *h, bool closing)
 	fl->req = req;
 	fl->flush.fn = flushed;
 	fl->flush.arg = fl;
-	draft_flush(h->fs->engine, h->draft, &fl->flush);
+	draft_flush(h->fs->engine, d, &fl->flush);
 }
 
 void write_release(struct handle *h)

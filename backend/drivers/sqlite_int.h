@@ -10,6 +10,7 @@
  *   sqlite_ops.c     one function per request
  *   sqlite_settle.c  one function per settle operation
  *   sqlite_mount.c   who has the queue mounted; taking over from the dead
+ *   sqlite_wal.c     a log whose length does not change
  *   sqlite_watch.c   noticing the commits of other mounts
  *
  * After sq_open() the connection and all below "the worker's" belong to the
@@ -97,8 +98,12 @@ struct sq {
 	struct driver_appetite tell;      /* and as it is once this is committed */
 };
 
+/* sqlite_wal.c; with the write transaction begun. Frames: a checkpoint's worth. */
+#define SQ_CHECKPOINT_FRAMES 2000
+void sq_wal_lengthen(struct sq *s);
+
 /* sqlite_db.c */
-/* Notes an error of SQLite / of the system / of memory. Returns its -errno. */
+/* Note an error of SQLite / the system / memory. They return its -errno. */
 int sq_fail(struct sq *s, int rc);
 int sq_say(struct sq *s, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -122,6 +122,8 @@ int sq_mount_enter(struct sq *s, const char *identity)
 	int r = enter_own(s, identity);
 
 	if (r == 0)
+		sq_wal_lengthen(s);
+	if (r == 0)
 		r = sq_exec(s, SQ_MOUNT_ALIVE, "ii", s->mount, (int64_t)1);
 	if (r >= 0)
 		r = take_over(s);

@@ -23,8 +23,6 @@
 #include "../base/log.h"
 #include "sqlite_int.h"
 
-#define CHECKPOINT_FRAMES 4000
-
 static bool op_writes(enum driver_op op)
 {
 	return op != DRIVER_DEPTH && op != DRIVER_DEAD_LIST && op != DRIVER_DEAD_READ;
@@ -225,7 +223,7 @@ static void *work(void *arg)
 			run_batch(s, &batch);
 		if (done || changed)
 			answer(s, &batch, changed);
-		if (s->wal_frames >= CHECKPOINT_FRAMES)
+		if (s->wal_frames >= SQ_CHECKPOINT_FRAMES)
 			checkpoint(s);
 	}
 	return NULL;

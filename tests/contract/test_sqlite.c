@@ -2,6 +2,7 @@
 /* What only the SQLite driver has: its file. Other connections are opened by
  * the tests themselves, beside the driver's. */
 #include <fcntl.h>
+#include <limits.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -462,5 +463,31 @@ TEST(the_plan_uses_the_index)
 		}
 		sqlite3_finalize(st);
 	}
+	bed_fini(&b);
+}
+
+static off_t size_of(const struct bed *b, const char *suffix)
+{
+	char path[PATH_MAX];
+	struct stat st = {0};
+
+	snprintf(path, sizeof(path), "%s%s", b->path, suffix);
+	CHECK_INT(stat(path, &st), 0);
+	return st.st_size;
+}
+
+/* A sync costs less when the log does not grow. The disk of the tests has room. */
+TEST(the_log_does_not_grow_with_the_messages)
+{
+	struct bed b;
+	off_t before;
+
+	CHECK(bed_init(&b, bed_factories));
+	before = size_of(&b, "-wal");
+	CHECK(before >= (off_t)SQ_CHECKPOINT_FRAMES * 4096);
+	for (int i = 0; i < 300; i++)
+		free(ask_send(&b, "x"));
+	CHECK_INT(size_of(&b, "-wal"), before);
+	ask_depth(&b, 300, 0, 0);
 	bed_fini(&b);
 }

@@ -9,7 +9,7 @@ load ../fs/helpers
 
 setup_file() { build_clients journal; }
 
-BATS_TEST_TIMEOUT=$((60 + ${SPOOLFS_KILL_ROUNDS:-25} * 5))
+export BATS_TEST_TIMEOUT=$((60 + ${SPOOLFS_KILL_ROUNDS:-25} * 5))
 
 # Nothing waits out of sight: no delay, no .dead/, a window for all.
 OPTS=retry_delay=0,max_attempts=1000,window=20000

@@ -9,7 +9,7 @@
 #
 # Tests wait for a state (wait_until), never for a duration.
 
-: "${SPOOLFS_BUILD:=$BATS_TEST_DIRNAME/../../build}"
+export SPOOLFS_BUILD=${SPOOLFS_BUILD:-$BATS_TEST_DIRNAME/../../build}
 CLIENTS_SRC=${BASH_SOURCE[0]%/*}/clients
 
 # ---- before and after -------------------------------------------------------

@@ -419,6 +419,19 @@ blocked() { grep -q '^State:.D' "/proc/$1/status"; }
 }
 
 # man: durable-fsync
+@test "sync(1), by a reader, stores what another is writing" {
+	spool_mount
+	mkfifo "$BASE/never"
+	bg bash -c 'exec 7> "$Q/job"; echo half >&7; : > "$BASE/ready"; read -r _ < "$BASE/never"'
+	wait_until 10 test -e "$BASE/ready"
+	sync "$(message job "$Q/.drafts")"
+	spool_kill
+	spool_mount
+	expect half cat "$Q/.drafts/"*-job
+	expect 0 listed
+}
+
+# man: durable-fsync
 @test "fsync of what is being written survives a killed daemon" {
 	spool_mount
 	bg python3 -c '

@@ -113,7 +113,8 @@ entr_ends() {
 
 @test "10: Node's chokidar" {
 	two_mounts
-	NODE_DIR=$SPOOLFS_BUILD/node bg node "$CLIENTS_SRC/watch.cjs" "$Q" > "$BASE/events"
+	export NODE_PATH=${NODE_PATH:-$BATS_TEST_DIRNAME/../../build/node/node_modules}
+	bg node "$CLIENTS_SRC/watch.cjs" "$Q" > "$BASE/events"
 	wait_until 20 event ready
 	echo hi > "$B/x"
 	wait_listed 1

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // watch.cjs DIR: prints "add NAME" and "unlink NAME" as chokidar tells them;
-// "ready" first. NODE_DIR holds its node_modules.
+// "ready" first. NODE_PATH has it.
 const path = require("path");
-const chokidar = require(path.join(process.env.NODE_DIR, "node_modules", "chokidar"));
+const chokidar = require("chokidar");
 
 const watcher = chokidar.watch(process.argv[2], { depth: 0 });
 watcher.on("ready", () => console.log("ready"));
