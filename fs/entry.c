@@ -372,7 +372,9 @@ static void ready_changed(void *arg, bool ready)
 
 static void finished(void *arg)
 {
-	fs_end(arg, "drained", 0);
+	struct fs *fs = arg;
+
+	fs_end(fs, engine_end_reason(fs->engine), fs_run_exit_code(fs));
 }
 
 void entry_events(struct fs *fs, struct engine_events *ev)

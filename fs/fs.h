@@ -132,6 +132,8 @@ void handle_fini(struct fs *fs);
 extern const struct fuse_lowlevel_ops fs_ops;
 /* main.c: end the mount, for REASON (a word for the log). */
 void fs_end(struct fs *fs, const char *reason, int exit_code);
+/* Of a bounded run that ended by itself: 1 when something was buried. */
+int fs_run_exit_code(const struct fs *fs);
 /* Hands cfg's policies to the engine and the log. */
 void fs_configure(struct fs *fs);
 struct engine_config fs_engine_config(const struct fs *fs);

@@ -145,6 +145,16 @@ static void enter_flight(struct engine *e, struct message *m)
 	TAILQ_INSERT_TAIL(&e->in_flight, m, link);
 	e->n_in_flight++;
 	e->in_flight_bytes += m->d.size;
+	run_end_began(e);
+}
+
+void claim_leave_flight(struct engine *e, struct message *m)
+{
+	TAILQ_REMOVE(&e->in_flight, m, link);
+	e->n_in_flight--;
+	e->in_flight_bytes -= m->d.size;
+	claim_free(e, m);
+	run_end_ended(e);
 }
 
 /* The end of such a caller cannot be seen: as if inherited from the start. */
@@ -179,6 +189,7 @@ int claim_start(struct engine *e, struct message *m, struct proc *caller, bool e
 	enter_flight(e, m);
 	went_on(e, &c->chain);
 	e->consumed_ns = c->claimed_wall_ns;
+	e->stats.claims_total++;
 	claim_look(e, m);
 	ledger_want(e, m, WANT_CLAIM);
 	peers_check(e);
@@ -187,10 +198,7 @@ int claim_start(struct engine *e, struct message *m, struct proc *caller, bool e
 
 void claim_undo(struct engine *e, struct message *m)
 {
-	TAILQ_REMOVE(&e->in_flight, m, link);
-	e->n_in_flight--;
-	e->in_flight_bytes -= m->d.size;
-	claim_free(e, m);
+	claim_leave_flight(e, m);
 	window_add_ready(e, m);
 	window_set_due(e, m,
 		lease_renew_at(m->d.lease_until_ns, e->cfg.lease.visibility_ns));
@@ -242,13 +250,15 @@ static void settle_as(struct engine *e, struct message *m, enum lease_cause caus
 void claim_end(struct engine *e, struct message *m, enum lease_cause cause, int64_t delay_ns)
 {
 	const struct lease_claim *t = &m->claim->t;
-	int64_t since = t->left_ns == CLOCK_NEVER ? 0 : clock_mono() - t->left_ns;
+	int64_t now = clock_mono();
+	int64_t since = t->left_ns == CLOCK_NEVER ? 0 : now - t->left_ns;
 	struct lease_outcome o;
 
 	if (!m->claim->read && !m->claim->explicit && cause != LEASE_RELEASED)
 		cause = LEASE_UNREAD;
 	o = lease_outcome(&e->cfg.lease, cause, m->d.attempts, delay_ns, since);
 	e->ev.left(e->ev.arg, m);
+	run_end_observe(e, m, now - since); /* a left one was handled until then */
 	window_detach(e, m);
 	settle_as(e, m, cause, &o);
 	engine_check_end(e);

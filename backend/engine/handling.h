@@ -36,6 +36,9 @@ int engine_bury(struct engine *e, struct message *m, struct proc *caller,
 /* Give M back, to be ready again in DELAY_NS (-1: the usual retry delay).
  * left() is called. 0, or -EINVAL when it is not claimed. */
 int engine_release(struct engine *e, struct message *m, int64_t delay_ns);
+/* M was not handled, and that is nobody's fault: READY again at once, and no
+ * attempt. unclaimed() is called. 0, or -EINVAL when it is not claimed. */
+int engine_unclaim(struct engine *e, struct message *m);
 /* The owner says it still works on M: renew, and inherit anew. */
 void engine_touch(struct engine *e, struct message *m);
 /* M, claimed, is shown as ALIAS (copied). 0 or -ENOMEM. */
