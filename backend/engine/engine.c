@@ -134,8 +134,8 @@ static void receive(struct engine *e)
 	req->arg = e;
 	req->u.receive.max = room < most ? room : most;
 	req->u.receive.max_bytes = e->cfg.window_bytes > e->ready_bytes
-		? e->cfg.window_bytes - e->ready_bytes
-		: 1;
+					   ? e->cfg.window_bytes - e->ready_bytes
+					   : 1;
 	req->u.receive.lease_ns = e->cfg.lease.visibility_ns;
 	engine_submit(e, req);
 }
@@ -239,8 +239,8 @@ static int64_t next_poll_in_ns(const struct engine *e, int64_t now)
 	int64_t next = poller_next(&e->poller, now);
 
 	return next == CLOCK_NEVER || !budget_next_poll_allowed(&e->budget, next)
-		? -1
-		: next - now;
+		       ? -1
+		       : next - now;
 }
 
 void engine_stats(struct engine *e, struct engine_stats *out)
