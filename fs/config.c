@@ -6,14 +6,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MS     INT64_C(1000000)
-#define SECOND (1000 * MS)
-#define MINUTE (60 * SECOND)
-#define HOUR   (60 * MINUTE)
-#define DAY    (24 * HOUR)
-#define KIB    INT64_C(1024)
-#define GIB    (KIB * KIB * KIB)
-#define ID_MAX INT64_C(4294967294) /* (uid_t)-1 means "none" to the kernel */
+#define MS            INT64_C(1000000)
+#define SECOND        (1000 * MS)
+#define MINUTE        (60 * SECOND)
+#define HOUR          (60 * MINUTE)
+#define DAY           (24 * HOUR)
+#define KIB           INT64_C(1024)
+#define GIB           (KIB * KIB * KIB)
+#define RUN_IDLE_TIME (5 * SECOND)
+#define ID_MAX        INT64_C(4294967294) /* (uid_t)-1 means "none" to the kernel */
 
 #define AT(member) offsetof(struct config, member)
 
@@ -59,6 +60,16 @@ static const struct opt table[] = {
 	{ .name = "idle_time", .kind = OPT_DURATION, .offset = AT(idle_time_ns), .def = "",
 		.min = MS, .max = DAY, .optional = true, .live = true,
 		.help = "poll at this fixed interval: floor and ceiling at once" },
+	{ .name = "run_for", .kind = OPT_DURATION, .offset = AT(budget.run_for_ns),
+		.def = "", .max = 30 * DAY, .optional = true, .live = true,
+		.help = "end within this time, handing out no message too late for it" },
+	DURATION("estimated_duration", budget.estimated_ns, "2s", MS, DAY,
+		"of a handling, while none was seen; for run_for"),
+	NUMBER("tolerance_factor", OPT_FRACTION, budget.tolerance, "5", 0, 1000, true,
+		"average handlings that must fit into the rest of run_for"),
+	{ .name = "idle_timeout", .kind = OPT_DURATION, .offset = AT(idle_timeout_ns),
+		.def = "", .max = 30 * DAY, .optional = true, .live = true,
+		.help = "end when nothing was handled for so long" },
 	ENUM("announce", announce, "create", "create|rename|off", false,
 		"how inotify learns of a message: IN_CREATE, IN_MOVED_TO, not at all"),
 	ENUM("claims", claims, "owner", "owner|shared", false,
@@ -108,6 +119,11 @@ static uint64_t bit(const struct opt *o)
 static bool was_given(const struct config *cfg, const char *name)
 {
 	return (cfg->given & bit(opt_find(table, N_TABLE, name, strlen(name)))) != 0;
+}
+
+bool config_given(const struct config *cfg, const char *name)
+{
+	return was_given(cfg, name);
 }
 
 static void forget_given(struct config *cfg, const char *name)
@@ -228,6 +244,31 @@ static int check_names(const struct config *cfg, char *err, size_t err_len)
 	return 0;
 }
 
+/* A run that is started once a minute is to find what comes meanwhile. */
+static void imply_idle_time(struct config *cfg)
+{
+	static const char *const others[] = {"poll_floor", "poll_ceiling", "poll_factor",
+		"poll_decrease", "poll_jitter"};
+
+	if (cfg->budget.run_for_ns == 0 || cfg->idle_time_ns > 0)
+		return;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		if (was_given(cfg, others[i]))
+			return;
+	}
+	cfg->idle_time_ns = RUN_IDLE_TIME;
+}
+
+static int check_budget(struct config *cfg, char *err, size_t err_len)
+{
+	if (!budget_possible(&cfg->budget))
+		return refuse(err, err_len,
+			"run_for: too short to hand out a message, as estimated_duration "
+			"times tolerance_factor is not less");
+	imply_idle_time(cfg);
+	return 0;
+}
+
 static int check_times(struct config *cfg, char *err, size_t err_len)
 {
 	if (cfg->idle_time_ns > 0) {
@@ -264,8 +305,10 @@ static int check_ro(struct config *cfg, char *err, size_t err_len)
 
 int config_check(struct config *cfg, char *err, size_t err_len)
 {
-	int rc = check_times(cfg, err, err_len);
+	int rc = check_budget(cfg, err, err_len);
 
+	if (rc == 0)
+		rc = check_times(cfg, err, err_len);
 	if (rc == 0)
 		rc = check_ro(cfg, err, err_len);
 	if (rc == 0)
@@ -282,6 +325,7 @@ static void settle_idle_time(struct config *cfg, const struct opt *o)
 	} else if (o->offset == AT(poll.floor_ns) || o->offset == AT(poll.ceiling_ns)) {
 		cfg->idle_time_ns = 0;
 	}
+	cfg->given |= bit(o);
 }
 
 /*

@@ -24,6 +24,7 @@
 #include <stdio.h>
 
 #include "../backend/engine/backoff.h"
+#include "../backend/engine/budget.h"
 #include "../backend/engine/lease.h"
 #include "opt.h"
 
@@ -68,10 +69,12 @@ struct config {
 	 */
 	char *fuse_opts;
 
-	struct lease_policy lease;  /* visibility ... max_attempts */
-	struct backoff_config poll; /* poll_*, after idle_time was applied */
-	int64_t idle_time_ns;       /* 0: not given. Else floor and ceiling are it */
-	unsigned window;            /* messages; 0: as many as suit the driver */
+	struct lease_policy lease;   /* visibility ... max_attempts */
+	struct backoff_config poll;  /* poll_*, after idle_time was applied */
+	int64_t idle_time_ns;        /* 0: not given. Else floor and ceiling are it */
+	struct budget_config budget; /* run_for (0: not bounded) and its margin */
+	int64_t idle_timeout_ns;     /* 0: never */
+	unsigned window;             /* messages; 0: as many as suit the driver */
 	uint64_t window_bytes;
 
 	enum config_announce announce;
@@ -93,7 +96,7 @@ struct config {
 	bool allow_other;
 	bool ro; /* implies announce=off */
 
-	uint64_t given; /* private: bit i: option i came from the command line */
+	uint64_t given; /* private: bit i: option i was given, or set later */
 };
 
 #define CONFIG_ERR_LEN 256
@@ -123,8 +126,9 @@ int config_options(struct config *cfg, const char *list, char *err, size_t err_l
 /* One of the table: "opt" or "opt=value". Likewise. */
 int config_give(struct config *cfg, const char *text, char *err, size_t err_len);
 
-/* Refuses what contradicts itself, and applies idle_time. Not needed after
- * config_args() and config_set(). */
+/* Refuses what contradicts itself, and applies idle_time, which run_for implies
+ * (5 s) where no poll option was given. Not needed after config_args() and
+ * config_set(). */
 int config_check(struct config *cfg, char *err, size_t err_len);
 
 /*
@@ -135,6 +139,7 @@ int config_check(struct config *cfg, char *err, size_t err_len);
  */
 int config_set(struct config *cfg, const char *assignment, char *err, size_t err_len);
 
+bool config_given(const struct config *cfg, const char *name); /* of the table */
 /* The table, for those who go through it (*n entries); opt_format() on &cfg
  * gives an option's current value. */
 const struct opt *config_table(size_t *n);

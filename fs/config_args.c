@@ -201,6 +201,7 @@ void config_help(FILE *out)
 	const struct opt *table = config_table(&n);
 
 	fputs("usage: spoolfs [-f] [-o OPT,...] SOURCE MOUNTPOINT\n"
+	      "       spoolfs run [-o OPT,...] SOURCE -- COMMAND [ARG...], see run --help\n"
 	      "\n"
 	      "  -f             stay in the foreground\n"
 	      "  -d             the same, and trace everything\n"

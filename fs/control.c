@@ -8,6 +8,7 @@
 #include <cjson/cJSON.h>
 
 #include "../backend/base/clock.h"
+#include "../backend/engine/histogram.h"
 
 enum value_kind { NOTHING, NUMBER, TEXT };
 
@@ -43,10 +44,10 @@ static struct value seconds(int64_t ns)
 	return ns < 0 ? none(NULL) : number((double)(ns / NS_PER_S));
 }
 
-#define GETTER(name, expression)                                                         \
-	static struct value name(const struct control_view *v)                           \
-	{                                                                                \
-		return expression;                                                       \
+#define GETTER(name, expression)                               \
+	static struct value name(const struct control_view *v) \
+	{                                                      \
+		return expression;                             \
 	}
 
 GETTER(get_state, text(poller_state_name(v->stats.state)))
@@ -69,6 +70,7 @@ GETTER(get_outbox, number(v->stats.outbox))
 GETTER(get_drafts, number(v->stats.drafts))
 GETTER(get_stale, number(v->stats.drafts_stale))
 GETTER(get_dead, number((double)v->stats.dead))
+GETTER(get_claims, number((double)v->stats.claims_total))
 GETTER(get_handled, number((double)v->stats.handled_total))
 GETTER(get_received, number((double)v->stats.received_total))
 GETTER(get_sent, number((double)v->stats.sent_total))
@@ -77,12 +79,17 @@ GETTER(get_buried, number((double)v->stats.buried_total))
 GETTER(get_lost, number((double)v->stats.leases_lost))
 GETTER(get_oldest_claim, seconds(v->stats.oldest_claim_ns))
 GETTER(get_oldest_ready, seconds(v->stats.oldest_ready_ns))
+GETTER(get_average, ms(v->stats.avg_handling_ns))
+GETTER(get_margin, ms(v->stats.margin_ns))
+GETTER(get_stop_in, ms(v->stats.stop_in_ns))
+GETTER(get_idle_timer, text(idle_state_name(v->stats.idle)))
+GETTER(get_idle_left, ms(v->stats.idle_left_ns))
 GETTER(get_announcer, text(v->announcer))
 GETTER(get_errors, number((double)v->stats.errors_total))
-GETTER(get_last_error,
-	v->stats.last_error[0] ? text(v->stats.last_error) : none(NULL))
+GETTER(get_last_error, v->stats.last_error[0] ? text(v->stats.last_error) : none(NULL))
 
-/* metric: its name there without the prefix and _total; NULL: not a metric. */
+/* metric: its name there without the prefix and _total; NULL: not a metric. In
+ * .metrics times are seconds. */
 static const struct key {
 	const char *name;
 	struct value (*get)(const struct control_view *v);
@@ -93,15 +100,18 @@ static const struct key {
 	{"state", get_state, NULL, false, NULL},
 	{"source", get_source, NULL, false, NULL},
 	{"driver", get_driver, NULL, false, NULL},
-	{"backoff_interval_ms", get_interval, NULL, false, NULL},
+	{"backoff_interval_ms", get_interval, "backoff_interval_seconds", false,
+		"Sleep after an empty poll"},
 	{"backoff_floor_ms", get_floor, NULL, false, NULL},
 	{"backoff_ceiling_ms", get_ceiling, NULL, false, NULL},
 	{"backoff_factor", get_factor, NULL, false, NULL},
 	{"backoff_decrease", get_decrease, NULL, false, NULL},
-	{"next_poll_in_ms", get_next_poll, NULL, false, NULL},
+	{"next_poll_in_ms", get_next_poll, "next_poll_in_seconds", false,
+		"Time to the next poll"},
 	{"polls_total", get_polls, "polls", true, "Polls made"},
 	{"polls_empty", get_empty, "polls_empty", true, "Polls that brought nothing"},
-	{"polls_empty_in_a_row", get_in_a_row, NULL, false, NULL},
+	{"polls_empty_in_a_row", get_in_a_row, "polls_empty_in_a_row", false,
+		"Polls that brought nothing since one that did"},
 	{"requests_total", get_requests, "requests", true, "Requests to the backend"},
 	{"depth", get_depth, "depth", false, "Messages in the queue"},
 	{"ready", get_ready, "ready", false, "Messages listed and unclaimed here"},
@@ -111,6 +121,7 @@ static const struct key {
 	{"drafts_stale", get_stale, "drafts_stale", false, "Drafts left for 10 min"},
 	{"dead", get_dead, "dead", false, "Dead letters"},
 	{"received_total", get_received, "received", true, "Messages leased"},
+	{"claims_total", get_claims, "claims", true, "Messages given to a consumer"},
 	{"handled_total", get_handled, "handled", true, "Messages deleted"},
 	{"sent_total", get_sent, "sent", true, "Messages accepted"},
 	{"released_total", get_released, "released", true, "Handlings that failed"},
@@ -120,13 +131,16 @@ static const struct key {
 		"Age of the oldest claim"},
 	{"oldest_ready_s", get_oldest_ready, "oldest_ready_seconds", false,
 		"Age of the oldest listed message"},
-	{"avg_handling_ms", none, NULL, false, NULL},
-	{"margin_ms", none, NULL, false, NULL},
-	{"stop_in_ms", none, NULL, false, NULL},
-	{"idle_timer", none, NULL, false, NULL},
-	{"idle_left_ms", none, NULL, false, NULL},
+	{"avg_handling_ms", get_average, NULL, false, NULL},
+	{"margin_ms", get_margin, "margin_seconds", false,
+		"Time before the end in which nothing is handed out"},
+	{"stop_in_ms", get_stop_in, "stop_in_seconds", false,
+		"Time to the end of the run"},
+	{"idle_timer", get_idle_timer, NULL, false, NULL},
+	{"idle_left_ms", get_idle_left, "idle_left_seconds", false,
+		"Time to the end of the mount when nothing is handled"},
 	{"announcer", get_announcer, NULL, false, NULL},
-	{"errors_total", get_errors, "errors", true, "Errors of the backend"},
+	{"errors_total", get_errors, NULL, false, NULL}, /* by kind */
 	{"last_error", get_last_error, NULL, false, NULL},
 };
 
@@ -227,20 +241,78 @@ static int put_label(struct buf *out, const char *s)
 	return err;
 }
 
+static int put_family(
+	struct buf *out, const char *name, const char *type, const char *help)
+{
+	return buf_printf(out, "# HELP spoolfs_%s %s.\n# TYPE spoolfs_%s %s\n", name,
+		help, name, type);
+}
+
+/* One line; LABEL may be NULL. */
+static int put_sample(struct buf *out, const struct control_view *v, const char *name,
+	const char *label, const char *label_value, double number)
+{
+	int err = buf_printf(out, "spoolfs_%s{queue=\"", name);
+
+	if (!err)
+		err = put_label(out, v->cfg->source);
+	if (!err && label)
+		err = buf_printf(out, "\",%s=\"%s", label, label_value);
+	return err ? err : buf_printf(out, "\"} %.15g\n", number);
+}
+
 static int put_metric(struct buf *out, const struct control_view *v, const struct key *k)
 {
 	struct value val = k->get(v);
-	const char *total = k->counter ? "_total" : "";
+	size_t len = strlen(k->name);
+	char name[64];
 	int err;
 
 	if (val.kind != NUMBER)
 		return 0;
-	err = buf_printf(out, "# HELP spoolfs_%s %s.\n# TYPE spoolfs_%s %s\nspoolfs_%s%s{queue=\"",
-		k->metric, k->help, k->metric, k->counter ? "counter" : "gauge", k->metric,
-		total);
+	if (len > 3 && strcmp(k->name + len - 3, "_ms") == 0)
+		val.number /= 1000;
+	snprintf(name, sizeof(name), "%s%s", k->metric, k->counter ? "_total" : "");
+	err = put_family(out, k->metric, k->counter ? "counter" : "gauge", k->help);
+	return err ? err : put_sample(out, v, name, NULL, NULL, val.number);
+}
+
+static int put_states(struct buf *out, const struct control_view *v)
+{
+	int err = put_family(out, "state", "gauge", "1 for the state of the poller");
+
+	for (int s = 0; s <= POLLER_STOPPED && !err; s++)
+		err = put_sample(out, v, "state", "state",
+			poller_state_name((enum poller_state)s),
+			v->stats.state == (enum poller_state)s);
+	return err;
+}
+
+static int put_errors(struct buf *out, const struct control_view *v)
+{
+	int err = put_family(out, "errors", "counter", "Errors of the backend");
+
+	for (int k = 0; k < ERROR_KINDS && !err; k++)
+		err = put_sample(out, v, "errors_total", "kind",
+			error_kind_name((enum error_kind)k), (double)v->stats.errors[k]);
+	return err;
+}
+
+static int put_handling(struct buf *out, const struct control_view *v)
+{
+	const struct histogram *h = v->stats.handling;
+	int err = put_family(out, "handling_seconds", "histogram",
+		"From a claim to its deletion or release");
+
+	for (unsigned i = 0; i < HISTOGRAM_BUCKETS && !err; i++)
+		err = put_sample(out, v, "handling_seconds_bucket", "le", histogram_le(i),
+			(double)histogram_at_most(h, i));
 	if (!err)
-		err = put_label(out, v->cfg->source);
-	return err ? err : buf_printf(out, "\"} %.15g\n", val.number);
+		err = put_sample(out, v, "handling_seconds_count", NULL, NULL,
+			(double)histogram_count(h));
+	return err ? err
+		   : put_sample(out, v, "handling_seconds_sum", NULL, NULL,
+			     (double)h->sum_s + (double)h->sum_ns / (double)NS_PER_S);
 }
 
 int control_render_metrics(const struct control_view *v, struct buf *out)
@@ -250,6 +322,12 @@ int control_render_metrics(const struct control_view *v, struct buf *out)
 	for (size_t i = 0; i < N_KEYS && !err; i++)
 		if (keys[i].metric)
 			err = put_metric(out, v, &keys[i]);
+	if (!err)
+		err = put_states(out, v);
+	if (!err)
+		err = put_errors(out, v);
+	if (!err)
+		err = put_handling(out, v);
 	return err ? err : buf_addstr(out, "# EOF\n");
 }
 

@@ -24,6 +24,8 @@
 #include "../backend/drivers/registry.h"
 #include "announce.h"
 #include "background.h"
+#include "policy.h"
+#include "run.h"
 #include "serve.h"
 
 /* How long an end waits for a backend that does not answer. */
@@ -33,18 +35,7 @@
 
 struct engine_config fs_engine_config(const struct fs *fs)
 {
-	const struct config *c = &fs->cfg;
-	unsigned most = driver_ops_of(fs->driver)->max_receive;
-
-	return (struct engine_config){
-		.lease = c->lease,
-		.backoff = c->poll,
-		.window = c->window ? c->window : most,
-		.window_bytes = (size_t)c->window_bytes,
-		.receives = c->role != CONFIG_ROLE_OUT,
-		.owned = c->claims == CONFIG_CLAIMS_OWNER,
-		.rm_unread_deletes = c->rm_unread == CONFIG_UNREAD_DELETE,
-	};
+	return policy_of(&fs->cfg, driver_ops_of(fs->driver)->max_receive);
 }
 
 void fs_configure(struct fs *fs)
@@ -70,6 +61,15 @@ void fs_end(struct fs *fs, const char *reason, int exit_code)
 	fs->exit_code = exit_code;
 	log_info("main", "ending: %s", reason);
 	engine_stop(fs->engine, END_GRACE_NS, stopped, fs);
+}
+
+int fs_run_exit_code(const struct fs *fs)
+{
+	bool bounded = fs->cfg.budget.run_for_ns > 0 || fs->cfg.idle_timeout_ns > 0;
+	struct engine_stats s;
+
+	engine_stats(fs->engine, &s);
+	return bounded && s.buried_total > 0;
 }
 
 /* One request a round, so that timers and answers are not starved; epoll says
@@ -140,18 +140,6 @@ static void raise_file_limit(void)
 		return;
 	rl.rlim_cur = rl.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &rl);
-}
-
-static int exit_code_of(int err)
-{
-	switch (err) {
-	case -EACCES:
-		return EX_NOPERM;
-	case -EINVAL:
-		return EX_USAGE;
-	default:
-		return EX_UNAVAILABLE;
-	}
 }
 
 /* Later, another working directory must not change what the source means. */
@@ -229,8 +217,8 @@ static int mount_it(struct fs *fs, char *err, size_t err_len)
 	fcntl(fuse_session_fd(fs->se), F_SETFL,
 		fcntl(fuse_session_fd(fs->se), F_GETFL) | O_NONBLOCK);
 	fcntl(fuse_session_fd(fs->se), F_SETFD, FD_CLOEXEC);
-	return loop_fd_add(fs->loop, &fs->fuse_fd, fuse_session_fd(fs->se), EPOLLIN,
-		on_request, fs);
+	return loop_fd_add(
+		fs->loop, &fs->fuse_fd, fuse_session_fd(fs->se), EPOLLIN, on_request, fs);
 }
 
 static int start(struct fs *fs, char *err, size_t err_len)
@@ -300,7 +288,7 @@ static int serve(struct fs *fs)
 	e = start(fs, err, sizeof(err));
 	if (e) {
 		fprintf(stderr, "spoolfs: %s\n", err[0] ? err : strerror(-e));
-		fs->exit_code = exit_code_of(e);
+		fs->exit_code = policy_exit_code(e);
 	} else {
 		e = loop_run(fs->loop);
 	}
@@ -313,6 +301,8 @@ int main(int argc, char **argv)
 	struct fs fs = {0};
 	char err[CONFIG_ERR_LEN] = "";
 
+	if (argc > 1 && strcmp(argv[1], "run") == 0)
+		return run_main(argc - 1, argv + 1);
 	if (config_init(&fs.cfg))
 		return EX_OSERR;
 	if (config_args(&fs.cfg, argc, argv, err, sizeof(err))) {

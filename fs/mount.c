@@ -46,8 +46,8 @@ static int run(char *const argv[])
 /* A daemon that was killed leaves a mount that answers ENOTCONN. */
 static int free_stale(const char *path)
 {
-	char *const argv[] = {(char *)"fusermount3", (char *)"-u", (char *)"-z", (char *)"-q",
-		(char *)"--", (char *)path, NULL};
+	char *const argv[] = {(char *)"fusermount3", (char *)"-u", (char *)"-z",
+		(char *)"-q", (char *)"--", (char *)path, NULL};
 
 	log_info("mount", "freeing the stale mount of a daemon that was killed path=%s",
 		path);
@@ -117,8 +117,9 @@ static int check_empty(const struct fs *fs, char *err, size_t err_len)
 	}
 	if (!n || (fs->cfg.adopt && plain))
 		return 0;
-	snprintf(err, err_len, fs->cfg.adopt ? "%s: holds more than plain files; adopt takes these only"
-					     : "%s: not empty (-o adopt enqueues the files in it)",
+	snprintf(err, err_len,
+		fs->cfg.adopt ? "%s: holds more than plain files; adopt takes these only"
+			      : "%s: not empty (-o adopt enqueues the files in it)",
 		fs->mountpoint);
 	return -ENOTEMPTY;
 }
@@ -146,7 +147,8 @@ int mount_prepare(struct fs *fs, char *err, size_t err_len)
 	}
 	mounted_type(fs->mountpoint, type, sizeof(type));
 	if (!strcmp(type, "fuse.spoolfs")) {
-		snprintf(err, err_len, "%s: spoolfs is mounted there already", fs->mountpoint);
+		snprintf(err, err_len, "%s: spoolfs is mounted there already",
+			fs->mountpoint);
 		return -EBUSY;
 	}
 	return check_empty(fs, err, err_len);

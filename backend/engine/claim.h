@@ -29,12 +29,14 @@ void claim_undo(struct engine *e, struct message *m);
 /* Takes over a claim of an earlier daemon. M is in no list. */
 void claim_restore(struct engine *e, struct message *m);
 /* Ends M's claim without a deletion; calls left(). */
-void claim_end(struct engine *e, struct message *m, enum lease_cause cause,
-	int64_t delay_ns);
+void claim_end(
+	struct engine *e, struct message *m, enum lease_cause cause, int64_t delay_ns);
 /* Looks at M's lease now. */
 void claim_look(struct engine *e, struct message *m);
 /* Its owner says it still works on it: inherited anew, and not left. */
 void claim_touch(struct claim *c);
+/* M, CLAIMED until now, is handled no more: its claim is freed. */
+void claim_leave_flight(struct engine *e, struct message *m);
 /* Frees M's claim; M's state is the caller's to set. */
 void claim_free(struct engine *e, struct message *m);
 bool claim_allows(struct engine *e, struct message *m, struct proc *caller);

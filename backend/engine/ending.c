@@ -44,11 +44,6 @@ bool engine_stopping(const struct engine *e)
 	return e->stopping;
 }
 
-bool engine_hands_out(const struct engine *e)
-{
-	return !e->stopping && !e->draining;
-}
-
 void engine_check_end(struct engine *e)
 {
 	if (e->stopping) {
@@ -56,10 +51,22 @@ void engine_check_end(struct engine *e)
 			loop_task_queue(e->loop, &e->stop_task);
 		return;
 	}
-	if (!e->draining || e->finish_told || e->n_in_flight || e->n_ready)
+	if (e->draining && !e->n_in_flight && !e->n_ready)
+		engine_finish(
+			e, e->budget.closed ? "the time of the run is used" : "drained");
+}
+
+void engine_finish(struct engine *e, const char *reason)
+{
+	if (e->end_reason)
 		return;
-	e->finish_told = true;
+	e->end_reason = reason;
 	e->ev.finished(e->ev.arg);
+}
+
+const char *engine_end_reason(const struct engine *e)
+{
+	return e->end_reason ? e->end_reason : "";
 }
 
 void engine_stop(struct engine *e, int64_t grace_ns, void (*fn)(void *arg), void *arg)
@@ -68,6 +75,7 @@ void engine_stop(struct engine *e, int64_t grace_ns, void (*fn)(void *arg), void
 	e->stop_fn = fn;
 	e->stop_arg = arg;
 	poller_stop(&e->poller);
+	run_end_stop(e);
 	loop_timer_clear(e->loop, &e->load_timer);
 	e->ev.ready_changed(e->ev.arg, true); /* .next has its end of file */
 	loop_timer_clear(e->loop, &e->poll_timer);

@@ -29,6 +29,7 @@ void engine_error(struct engine *e, const char *what, const struct driver_req *r
 	const char *detail = req->detail[0] ? req->detail : strerror(-req->err);
 
 	e->stats.errors_total++;
+	e->stats.errors[error_kind(req->err)]++;
 	snprintf(text, sizeof(text), "%s: %s", what, detail);
 	if (strcmp(text, e->last_error) != 0)
 		log_warn("engine", "%s", text);
@@ -62,16 +63,24 @@ struct proc *engine_caller(struct engine *e, pid_t tid)
 
 /* ---- polling ---- */
 
-static void arm_poll(struct engine *e)
+int64_t engine_next_poll_ns(const struct engine *e)
 {
-	int64_t now = clock_mono();
-	int64_t at = poller_next(&e->poller, now);
+	int64_t at = poller_next(&e->poller, clock_mono());
 
 	if (at != CLOCK_NEVER && e->poll_due_ns < at)
 		at = e->poll_due_ns;
 	if (at < e->hold_off_ns)
 		at = e->hold_off_ns;
-	loop_timer_set(e->loop, &e->poll_timer, e->loaded ? at : CLOCK_NEVER);
+	return e->loaded ? at : CLOCK_NEVER;
+}
+
+static void arm_poll(struct engine *e)
+{
+	int64_t at = engine_next_poll_ns(e);
+	bool useful = budget_next_poll_allowed(&e->budget, at);
+
+	loop_timer_set(e->loop, &e->poll_timer, useful ? at : CLOCK_NEVER);
+	run_end_check(e);
 }
 
 static void first_answer(struct engine *e, int err)
@@ -125,8 +134,8 @@ static void receive(struct engine *e)
 	req->arg = e;
 	req->u.receive.max = room < most ? room : most;
 	req->u.receive.max_bytes = e->cfg.window_bytes > e->ready_bytes
-		? e->cfg.window_bytes - e->ready_bytes
-		: 1;
+					   ? e->cfg.window_bytes - e->ready_bytes
+					   : 1;
 	req->u.receive.lease_ns = e->cfg.lease.visibility_ns;
 	engine_submit(e, req);
 }
@@ -140,7 +149,7 @@ static void poll_due(void *arg)
 		e->poll_due_ns = CLOCK_NEVER;
 		poller_wake(&e->poller, now);
 	}
-	if (poller_next(&e->poller, now) <= now)
+	if (poller_next(&e->poller, now) <= now && engine_hands_out(e))
 		receive(e);
 	arm_poll(e);
 }
@@ -225,16 +234,25 @@ void engine_driver_changed(struct engine *e)
 	peers_changed(e);
 }
 
+static int64_t next_poll_in_ns(const struct engine *e, int64_t now)
+{
+	int64_t next = poller_next(&e->poller, now);
+
+	return next == CLOCK_NEVER || !budget_next_poll_allowed(&e->budget, next)
+		       ? -1
+		       : next - now;
+}
+
 void engine_stats(struct engine *e, struct engine_stats *out)
 {
-	int64_t now = clock_mono(), next = poller_next(&e->poller, now);
+	int64_t now = clock_mono();
 	const struct message *ready = TAILQ_FIRST(&e->ready);
 	const struct message *claimed = TAILQ_FIRST(&e->in_flight);
 
 	*out = e->stats;
 	out->state = poller_state(&e->poller, now);
 	out->backoff_interval_ns = e->poller.slept_ns;
-	out->next_poll_in_ns = next == CLOCK_NEVER ? -1 : next - now;
+	out->next_poll_in_ns = next_poll_in_ns(e, now);
 	out->polls_total = e->poller.polls_total;
 	out->polls_empty = e->poller.polls_empty;
 	out->polls_empty_in_a_row = e->poller.empty_in_a_row;
@@ -248,6 +266,7 @@ void engine_stats(struct engine *e, struct engine_stats *out)
 	out->oldest_ready_ns = ready ? clock_wall() - ready->d.enqueued_ns : -1;
 	out->oldest_claim_ns = claimed ? now - claimed->claim->t.claimed_ns : -1;
 	out->last_error = e->last_error;
+	run_end_stats(e, out, now);
 }
 
 /* ---- commands ---- */
@@ -292,6 +311,7 @@ void engine_configure(struct engine *e, const struct engine_config *cfg)
 	e->cfg.receives = receives;
 	backoff_configure(&e->poller.backoff, &cfg->backoff);
 	e->poller.slept_ns = e->poller.backoff.interval_ns;
+	run_end_configure(e);
 	window_check_room(e);
 	engine_poll_soon(e);
 	engine_changed(e);
@@ -317,6 +337,7 @@ struct engine *engine_create(struct loop *loop, struct driver *driver,
 	loop_timer_init(&e->poll_timer, poll_due, e);
 	loop_timer_init(&e->depth_timer, count, e);
 	loop_timer_init(&e->load_timer, load, e);
+	run_end_init(e);
 	engine_end_init(e);
 	window_init(e);
 	ledger_init(e);
@@ -341,6 +362,7 @@ void engine_destroy(struct engine *e)
 	loop_timer_clear(e->loop, &e->poll_timer);
 	loop_timer_clear(e->loop, &e->depth_timer);
 	loop_timer_clear(e->loop, &e->load_timer);
+	run_end_stop(e);
 	engine_end_fini(e);
 	if (e->procs) {
 		ledger_fini(e);

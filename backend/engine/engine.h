@@ -12,6 +12,9 @@
 #define SPOOLFS_ENGINE_ENGINE_H
 
 #include "backoff.h"
+#include "budget.h"
+#include "errors.h"
+#include "idle.h"
 #include "lease.h"
 #include "message.h"
 #include "owner.h"
@@ -21,14 +24,17 @@ struct engine;
 struct loop;
 struct draft;
 struct dead;
+struct histogram;
 
 struct engine_config {
 	struct lease_policy lease;
 	struct backoff_config backoff;
-	unsigned window;     /* unread messages held at most (>= 1) */
-	size_t window_bytes; /* and their bytes; one larger message is held too */
-	bool receives;       /* false: role=out */
-	bool owned;          /* claims belong to processes (claims=owner) */
+	struct budget_config budget; /* budget_possible() */
+	int64_t idle_timeout_ns;     /* nothing handled for so long ends it; 0: never */
+	unsigned window;             /* unread messages held at most (>= 1) */
+	size_t window_bytes;         /* and their bytes; one larger message is held too */
+	bool receives;               /* false: role=out */
+	bool owned;                  /* claims belong to processes (claims=owner) */
 	bool rm_unread_deletes;
 };
 
@@ -56,7 +62,9 @@ struct engine_events {
 	void (*changed)(void *arg);
 	/* A readable message came, or the last one went: for poll(2). */
 	void (*ready_changed)(void *arg, bool ready);
-	/* The engine wants to end: a drain came to its end, or "stop". */
+	/* The engine wants to end, see engine_end_reason(): a drain came to its end,
+	 * the time of a bounded run is used, or idle_timeout has passed. Once; to be
+	 * answered by engine_stop(), also from inside. */
 	void (*finished)(void *arg);
 	void *arg;
 };
@@ -71,8 +79,15 @@ struct engine_stats {
 	uint64_t depth;          /* waiting, delayed and leased, as last counted */
 	unsigned ready, in_flight, outbox, drafts, drafts_stale;
 	uint64_t dead;
-	uint64_t handled_total, received_total, sent_total, released_total, buried_total;
-	uint64_t leases_lost, errors_total;
+	uint64_t received_total, claims_total, handled_total, released_total,
+		buried_total;
+	uint64_t sent_total, leases_lost, errors_total;
+	uint64_t errors[ERROR_KINDS];     /* the same by kind */
+	const struct histogram *handling; /* of all handlings; the engine's */
+	int64_t avg_handling_ns;          /* -1: none yet */
+	int64_t margin_ns, stop_in_ns;    /* of a bounded run; -1: it is none */
+	enum idle_state idle;
+	int64_t idle_left_ns;                     /* -1: not counting */
 	int64_t oldest_claim_ns, oldest_ready_ns; /* ages; -1: none */
 	const char *last_error;                   /* "" when there was none */
 };
@@ -101,13 +116,15 @@ void engine_configure(struct engine *e, const struct engine_config *cfg);
  */
 void engine_stop(struct engine *e, int64_t grace_ns, void (*fn)(void *arg), void *arg);
 bool engine_stopping(const struct engine *e);
-/* False from the beginning of a stop or a drain. */
-bool engine_hands_out(const struct engine *e);
+/* False from the beginning of a stop, a drain, or the end of a bounded run. */
+bool engine_hands_out(struct engine *e);
+/* Why finished() was called, for the log: "drained" and so on; "" before. */
+const char *engine_end_reason(const struct engine *e);
 
 /* The commands of .control. */
 void engine_poll_now(struct engine *e);
 void engine_pause(struct engine *e, bool paused); /* gives unread ones back */
-void engine_drain(struct engine *e); /* finished() when nothing is claimed */
+void engine_drain(struct engine *e);              /* finished() when nothing is claimed */
 
 /* The process behind a thread id. Borrowed until the next return to the loop. */
 struct proc *engine_caller(struct engine *e, pid_t tid);

@@ -9,10 +9,13 @@
 #include "barrier.h"
 #include "dead.h"
 #include "handling.h"
+#include "histogram.h"
 #include "ledger.h"
 #include "outbox.h"
 #include "procs.h"
+#include "run_end.h"
 #include "share.h"
+#include "window.h"
 
 struct engine {
 	struct loop *loop;
@@ -27,15 +30,15 @@ struct engine {
 	unsigned n_ready, n_in_flight, n_settling;
 	size_t ready_bytes, in_flight_bytes;
 	TAILQ_HEAD(, engine_waiter) waiters;
-	struct heap due;             /* lease deadlines of messages */
+	struct heap due; /* lease deadlines of messages */
 	struct loop_timer due_timer;
 	bool was_ready;
 
 	/* polling */
 	struct poller poller;
 	struct loop_timer poll_timer, load_timer;
-	int64_t poll_due_ns;   /* a message will be ready then, though asleep */
-	int64_t hold_off_ns;   /* others come first until then */
+	int64_t poll_due_ns; /* a message will be ready then, though asleep */
+	int64_t hold_off_ns; /* others come first until then */
 	unsigned short seed[3];
 	bool loaded;
 	void (*started)(void *arg, int err);
@@ -70,8 +73,15 @@ struct engine {
 	bool depth_asked;
 	uint64_t depth, dead_total;
 
+	/* a run that ends by itself */
+	struct budget budget;
+	struct idle idle;
+	struct histogram handling;
+	struct loop_timer run_timer;
+
 	/* ending */
-	bool stopping, draining, stopped, finish_told;
+	bool stopping, draining, stopped;
+	const char *end_reason; /* finished() was told */
 	struct loop_timer stop_timer;
 	struct loop_task stop_task;
 	void (*stop_fn)(void *arg);
@@ -95,6 +105,8 @@ void engine_answered(struct engine *e);
 void engine_poll_soon(struct engine *e);
 /* Something is to be had at AT_NS (monotonic): poll then, if not before. */
 void engine_poll_at(struct engine *e, int64_t at_ns);
+/* When the next poll is planned, or CLOCK_NEVER; a budget may forbid it. */
+int64_t engine_next_poll_ns(const struct engine *e);
 void engine_depth_soon(struct engine *e);
 /* One message became a dead letter: in the figures at once. */
 void engine_count_burial(struct engine *e);
@@ -103,22 +115,8 @@ void engine_count_burial(struct engine *e);
 void engine_end_init(struct engine *e);
 void engine_end_fini(struct engine *e);
 void engine_check_end(struct engine *e);
-
-/* window.c */
-void window_init(struct engine *e);
-void window_arrive(struct engine *e, struct driver_msg *msgs, unsigned n);
-/* Gives back the N youngest unread messages (all: UINT_MAX). */
-void window_give_back(struct engine *e, unsigned n);
-void window_add_ready(struct engine *e, struct message *m);
-void window_take_ready(struct engine *e, struct message *m);
-void window_check_room(struct engine *e);
-void window_serve_waiters(struct engine *e);
-/* Sets when M's lease is looked at next. */
-void window_set_due(struct engine *e, struct message *m, int64_t at_ns);
-void window_lost(struct engine *e, struct message *m, const char *why);
-/* M leaves the window or the claims for good; the ledger does the rest. */
-void window_detach(struct engine *e, struct message *m);
-void window_fini(struct engine *e);
+/* Tells finished(), once. */
+void engine_finish(struct engine *e, const char *reason);
 
 /* peers.c: the other mounts */
 void peers_check(struct engine *e);

@@ -6,15 +6,10 @@
 
 #include "claim.h"
 
-static bool closed(const struct engine *e)
-{
-	return e->stopping || e->draining;
-}
-
 int engine_may(struct engine *e, struct message *m, struct proc *caller)
 {
 	if (m->state == MESSAGE_READY)
-		return closed(e) ? -EAGAIN : 0;
+		return engine_hands_out(e) ? 0 : -EAGAIN;
 	if (m->state == MESSAGE_CLAIMED && claim_allows(e, m, caller))
 		return 0;
 	return m->state == MESSAGE_SETTLING ? -ENOENT : -EBUSY;
@@ -69,6 +64,7 @@ int engine_owner_pid(const struct message *m)
 static void finish(struct engine *e, struct message *m, const struct settle *final)
 {
 	e->consumed_ns = clock_wall();
+	run_end_observe(e, m, clock_mono());
 	window_detach(e, m);
 	m->final = *final;
 	e->n_settling++;
@@ -76,8 +72,8 @@ static void finish(struct engine *e, struct message *m, const struct settle *fin
 	engine_check_end(e);
 }
 
-int engine_bury(struct engine *e, struct message *m, struct proc *caller,
-	const char *reason)
+int engine_bury(
+	struct engine *e, struct message *m, struct proc *caller, const char *reason)
 {
 	int err = engine_may(e, m, caller);
 
@@ -86,9 +82,8 @@ int engine_bury(struct engine *e, struct message *m, struct proc *caller,
 	log_info("lease", "buried id=%s reason=%s", m->d.id, reason);
 	engine_count_burial(e);
 	finish(e, m,
-		&(struct settle){.op = SETTLE_BURY,
-			.attempts = m->d.attempts,
-			.reason = reason});
+		&(struct settle){
+			.op = SETTLE_BURY, .attempts = m->d.attempts, .reason = reason});
 	return 0;
 }
 
@@ -112,6 +107,14 @@ int engine_release(struct engine *e, struct message *m, int64_t delay_ns)
 	if (m->state != MESSAGE_CLAIMED)
 		return -EINVAL;
 	claim_end(e, m, LEASE_RELEASED, delay_ns);
+	return 0;
+}
+
+int engine_unclaim(struct engine *e, struct message *m)
+{
+	if (m->state != MESSAGE_CLAIMED)
+		return -EINVAL;
+	claim_undo(e, m);
 	return 0;
 }
 

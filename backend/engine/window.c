@@ -151,6 +151,7 @@ static void supersede(struct engine *e, const char *id)
 	log_info("lease", "lost and received again id=%s", id);
 	e->stats.leases_lost += m->state == MESSAGE_CLAIMED;
 	e->ev.left(e->ev.arg, m);
+	run_end_observe(e, m, clock_mono());
 	window_detach(e, m);
 	ledger_drop(e, m, ~0u);
 	m->superseded = true;
@@ -163,7 +164,8 @@ static void arrive_one(struct engine *e, struct driver_msg *d)
 	struct message *m = message_create(d);
 
 	if (!m) {
-		log_error("window", "out of memory: a message waits for its lease to end");
+		log_error(
+			"window", "out of memory: a message waits for its lease to end");
 		return;
 	}
 	e->stats.received_total++;
@@ -174,8 +176,8 @@ static void arrive_one(struct engine *e, struct driver_msg *d)
 		return;
 	}
 	window_add_ready(e, m);
-	window_set_due(e, m,
-		lease_renew_at(m->d.lease_until_ns, e->cfg.lease.visibility_ns));
+	window_set_due(
+		e, m, lease_renew_at(m->d.lease_until_ns, e->cfg.lease.visibility_ns));
 	e->ev.arrived(e->ev.arg, m);
 	window_serve_waiters(e);
 }
@@ -198,10 +200,7 @@ void window_detach(struct engine *e, struct message *m)
 	if (m->state == MESSAGE_READY) {
 		window_take_ready(e, m);
 	} else if (m->state == MESSAGE_CLAIMED) {
-		TAILQ_REMOVE(&e->in_flight, m, link);
-		e->n_in_flight--;
-		e->in_flight_bytes -= m->d.size;
-		claim_free(e, m);
+		claim_leave_flight(e, m);
 		window_check_room(e);
 	}
 	m->state = MESSAGE_SETTLING;
@@ -215,8 +214,8 @@ void window_give_back(struct engine *e, unsigned n)
 		e->ev.left(e->ev.arg, m);
 		window_detach(e, m);
 		m->given_back = true;
-		m->final = (struct settle){.op = SETTLE_RELEASE,
-			.attempts = m->d.attempts};
+		m->final =
+			(struct settle){.op = SETTLE_RELEASE, .attempts = m->d.attempts};
 		e->n_settling++;
 		ledger_want(e, m, WANT_FINAL);
 	}
@@ -227,6 +226,7 @@ void window_lost(struct engine *e, struct message *m, const char *why)
 	e->stats.leases_lost += m->state == MESSAGE_CLAIMED;
 	log_info("lease", "%s id=%s", why, m->d.id);
 	e->ev.left(e->ev.arg, m);
+	run_end_observe(e, m, clock_mono());
 	window_detach(e, m);
 	ledger_drop(e, m, ~0u);
 	message_destroy(m);
@@ -241,7 +241,7 @@ void window_serve_waiters(struct engine *e)
 {
 	struct engine_waiter *w;
 	struct message *m;
-	bool closed = e->stopping || e->draining;
+	bool closed = !engine_hands_out(e);
 
 	while ((w = TAILQ_FIRST(&e->waiters)) && (closed || !TAILQ_EMPTY(&e->ready))) {
 		m = closed ? NULL : TAILQ_FIRST(&e->ready);
@@ -252,10 +252,10 @@ void window_serve_waiters(struct engine *e)
 	}
 }
 
-int engine_next(struct engine *e, struct engine_waiter *w, struct proc *caller,
-	bool nonblock)
+int engine_next(
+	struct engine *e, struct engine_waiter *w, struct proc *caller, bool nonblock)
 {
-	if (nonblock && TAILQ_EMPTY(&e->ready) && !e->stopping && !e->draining)
+	if (nonblock && TAILQ_EMPTY(&e->ready) && engine_hands_out(e))
 		return -EAGAIN;
 	w->caller = procs_ref(caller);
 	w->queued = true;

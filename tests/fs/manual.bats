@@ -532,13 +532,14 @@ while True:
 	done
 }
 
-# man: control-empty-values, key-reserved, key-announcer
+# man: control-empty-values, key-announcer
 @test "a value that does not apply is empty" {
 	spool_mount announce=off
-	for key in avg_handling_ms margin_ms stop_in_ms idle_timer idle_left_ms \
-		oldest_claim_s oldest_ready_s last_error; do
+	for key in avg_handling_ms margin_ms stop_in_ms idle_left_ms oldest_claim_s \
+		oldest_ready_s last_error; do
 		grep -qx "$key=" "$Q/.control"
 	done
+	expect off control idle_timer
 	expect off control announcer
 }
 
