@@ -59,7 +59,12 @@ static void tell(void *arg)
 
 void control_changed(struct fs *fs)
 {
-	if (fs->mounted && !loop_timer_is_set(&fs->changed_timer))
+	struct engine_stats s;
+
+	if (!fs->mounted || loop_timer_is_set(&fs->changed_timer))
+		return;
+	engine_stats(fs->engine, &s);
+	if (s.state != fs->told_state)
 		loop_timer_set(
 			fs->loop, &fs->changed_timer, clock_mono() + TELL_AFTER_NS);
 }

@@ -63,6 +63,8 @@ struct proc *engine_caller(struct engine *e, pid_t tid)
 
 /* ---- polling ---- */
 
+static void count(void *arg);
+
 int64_t engine_next_poll_ns(const struct engine *e)
 {
 	int64_t at = poller_next(&e->poller, clock_mono());
@@ -97,6 +99,7 @@ static void received(struct driver_req *req)
 	struct engine *e = req->arg;
 	int64_t now = clock_mono();
 	int err = req->err;
+	unsigned n = err ? 0 : req->u.receive.n;
 
 	engine_answered(e);
 	if (err) {
@@ -113,7 +116,8 @@ static void received(struct driver_req *req)
 	free(req);
 	first_answer(e, err);
 	arm_poll(e);
-	engine_depth_soon(e);
+	if (n)
+		engine_depth_soon(e);
 	engine_changed(e);
 	engine_check_end(e);
 }
@@ -138,6 +142,7 @@ static void receive(struct engine *e)
 					   : 1;
 	req->u.receive.lease_ns = e->cfg.lease.visibility_ns;
 	engine_submit(e, req);
+	count(e); /* in the same batch: an idle mount wakes up for both at once */
 }
 
 static void poll_due(void *arg)
