@@ -86,24 +86,28 @@ static bool is_plain(int dir, const char *name)
 	return !fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode);
 }
 
+static int is_name(const struct dirent *de)
+{
+	return strcmp(de->d_name, ".") && strcmp(de->d_name, "..");
+}
+
 /* The number of entries, and whether all of them are plain files. */
 static int count_entries(const char *path, bool *plain)
 {
-	DIR *d = opendir(path);
-	struct dirent *de;
-	int n = 0;
+	int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct dirent **names = NULL;
+	int n = dir < 0 ? -1 : scandirat(dir, ".", &names, is_name, NULL);
+	int err = errno;
 
 	*plain = true;
-	if (!d)
-		return -errno;
-	while ((de = readdir(d))) {
-		if (!strcmp(de->d_name, ".") || !strcmp(de->d_name, ".."))
-			continue;
-		n++;
-		*plain &= is_plain(dirfd(d), de->d_name);
+	for (int i = 0; i < n; i++) {
+		*plain &= is_plain(dir, names[i]->d_name);
+		free(names[i]);
 	}
-	closedir(d);
-	return n;
+	free(names);
+	if (dir >= 0)
+		close(dir);
+	return n < 0 ? -err : n;
 }
 
 static int check_empty(const struct fs *fs, char *err, size_t err_len)
@@ -219,11 +223,6 @@ static int adopt_one(struct fs *fs, int dir, const char *name)
 	if (!err)
 		log_info("mount", "adopted name=%s", name);
 	return err;
-}
-
-static int is_name(const struct dirent *de)
-{
-	return strcmp(de->d_name, ".") && strcmp(de->d_name, "..");
 }
 
 int mount_adopt(struct fs *fs, char *err, size_t err_len)
