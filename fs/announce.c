@@ -14,7 +14,7 @@
 #include "serve.h"
 
 /* No answer to anything for so long: it hangs, and is replaced. */
-#define STUCK_NS       (5 * NS_PER_S)
+#define STUCK_NS (5 * NS_PER_S)
 /* A killed announcer's last call is known as such for so long. */
 #define LATE_CALL_NS   (5 * NS_PER_S)
 #define RESTART_MIN_NS (100 * NS_PER_MS)
@@ -26,10 +26,10 @@ extern char **environ;
 
 struct announce {
 	struct fs *fs;
-	pid_t pid; /* 0: not running */
+	pid_t pid;      /* 0: not running */
 	pid_t last_pid; /* of one that was killed: a call of it may come yet */
 	int64_t last_until_ns;
-	bool failed;    /* something asked of it was not done */
+	bool failed; /* something asked of it was not done */
 	int to, from;
 	struct loop_fd to_fd, from_fd;
 	struct buf queue; /* records not yet written */
@@ -78,7 +78,7 @@ static void forget_departing(struct announce *a)
 {
 	struct entry *en, *next;
 
-	HASH_ITER(hh_departing, a->departing, en, next) {
+	HASH_ITER (hh_departing, a->departing, en, next) {
 		HASH_DELETE(hh_departing, a->departing, en);
 		entry_unref(en);
 	}
@@ -90,7 +90,7 @@ static void list_hidden(struct announce *a)
 	struct entry *en, *next;
 
 	a->failed = false;
-	HASH_ITER(hh, a->fs->messages, en, next) {
+	HASH_ITER (hh, a->fs->messages, en, next) {
 		entry_list(en);
 	}
 }

@@ -173,8 +173,8 @@ static void replace_draft(fuse_req_t req, const struct entry *by, const char *na
 		unlink_draft(req, old);
 }
 
-static int rename_draft(fuse_req_t req, struct entry *en, const char *newname,
-	unsigned flags)
+static int rename_draft(
+	fuse_req_t req, struct entry *en, const char *newname, unsigned flags)
 {
 	struct fs *fs = en->fs;
 	int err = check_target(req, newname, flags);
@@ -186,16 +186,16 @@ static int rename_draft(fuse_req_t req, struct entry *en, const char *newname,
 	entry_ref(en);
 	write_forget_sent(req, en->draft->name, en);
 	replace_draft(req, en, newname);
-	err = draft_rename(fs->engine, en->draft, newname,
-		name_patterns_match(fs->drafts, newname));
+	err = draft_rename(
+		fs->engine, en->draft, newname, name_patterns_match(fs->drafts, newname));
 	if (!err && en->draft)
 		err = entry_reslot(en);
 	entry_unref(en);
 	return err;
 }
 
-static int rename_at_top(fuse_req_t req, const char *name, const char *newname,
-	unsigned flags)
+static int rename_at_top(
+	fuse_req_t req, const char *name, const char *newname, unsigned flags)
 {
 	struct fs *fs = fs_of(req);
 	struct entry *en = visible(fs, name);
@@ -301,9 +301,9 @@ static int rename_checked(fuse_req_t req, struct node *from, const char *name,
 void change_rename(fuse_req_t req, struct node *from, const char *name, struct node *to,
 	const char *newname, unsigned flags)
 {
-	int err = flags & ~(unsigned)RENAME_NOREPLACE ? -EINVAL
-						      : rename_checked(req, from, name,
-								to, newname, flags);
+	int err = flags & ~(unsigned)RENAME_NOREPLACE
+			  ? -EINVAL
+			  : rename_checked(req, from, name, to, newname, flags);
 
 	fuse_reply_err(req, -err);
 }
@@ -336,8 +336,8 @@ static int touch(fuse_req_t req, struct entry *en, int64_t mtime_ns)
 	return 0;
 }
 
-static int attr_of_draft(struct draft *d, const struct stat *attr, int set,
-	struct engine *e)
+static int attr_of_draft(
+	struct draft *d, const struct stat *attr, int set, struct engine *e)
 {
 	int err = 0;
 
@@ -370,7 +370,8 @@ static int set_attr(fuse_req_t req, struct node *n, const struct stat *attr, int
 	if (set & (FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID |
 			  FUSE_SET_ATTR_GID))
 		return n->kind == NODE_DRAFT ? 0 : -EPERM;
-	return n->kind == NODE_MESSAGE ? touch(req, n->entry, wanted_mtime(attr, set)) : 0;
+	return n->kind == NODE_MESSAGE ? touch(req, n->entry, wanted_mtime(attr, set))
+				       : 0;
 }
 
 void change_attr(fuse_req_t req, struct node *node, const struct stat *attr, int set,

@@ -44,10 +44,10 @@ static struct value seconds(int64_t ns)
 	return ns < 0 ? none(NULL) : number((double)(ns / NS_PER_S));
 }
 
-#define GETTER(name, expression)                                                         \
-	static struct value name(const struct control_view *v)                           \
-	{                                                                                \
-		return expression;                                                       \
+#define GETTER(name, expression)                               \
+	static struct value name(const struct control_view *v) \
+	{                                                      \
+		return expression;                             \
 	}
 
 GETTER(get_state, text(poller_state_name(v->stats.state)))
@@ -86,8 +86,7 @@ GETTER(get_idle_timer, text(idle_state_name(v->stats.idle)))
 GETTER(get_idle_left, ms(v->stats.idle_left_ns))
 GETTER(get_announcer, text(v->announcer))
 GETTER(get_errors, number((double)v->stats.errors_total))
-GETTER(get_last_error,
-	v->stats.last_error[0] ? text(v->stats.last_error) : none(NULL))
+GETTER(get_last_error, v->stats.last_error[0] ? text(v->stats.last_error) : none(NULL))
 
 /* metric: its name there without the prefix and _total; NULL: not a metric. In
  * .metrics times are seconds. */
@@ -135,7 +134,8 @@ static const struct key {
 	{"avg_handling_ms", get_average, NULL, false, NULL},
 	{"margin_ms", get_margin, "margin_seconds", false,
 		"Time before the end in which nothing is handed out"},
-	{"stop_in_ms", get_stop_in, "stop_in_seconds", false, "Time to the end of the run"},
+	{"stop_in_ms", get_stop_in, "stop_in_seconds", false,
+		"Time to the end of the run"},
 	{"idle_timer", get_idle_timer, NULL, false, NULL},
 	{"idle_left_ms", get_idle_left, "idle_left_seconds", false,
 		"Time to the end of the mount when nothing is handled"},

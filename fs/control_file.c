@@ -49,7 +49,7 @@ static void tell(void *arg)
 	fs->told_state = s.state;
 	fs->generation++;
 	announce_touch(fs->announce, ".control");
-	TAILQ_FOREACH(h, &fs->controls, link) {
+	TAILQ_FOREACH (h, &fs->controls, link) {
 		if (!h->poll)
 			continue;
 		fuse_lowlevel_notify_poll(h->poll);
@@ -59,8 +59,14 @@ static void tell(void *arg)
 
 void control_changed(struct fs *fs)
 {
-	if (fs->mounted && !loop_timer_is_set(&fs->changed_timer))
-		loop_timer_set(fs->loop, &fs->changed_timer, clock_mono() + TELL_AFTER_NS);
+	struct engine_stats s;
+
+	if (!fs->mounted || loop_timer_is_set(&fs->changed_timer))
+		return;
+	engine_stats(fs->engine, &s);
+	if (s.state != fs->told_state)
+		loop_timer_set(
+			fs->loop, &fs->changed_timer, clock_mono() + TELL_AFTER_NS);
 }
 
 void control_init(struct fs *fs)
@@ -112,8 +118,8 @@ void control_read(fuse_req_t req, struct handle *h, size_t size, off_t off)
 	h->has_text = true;
 	if (at > h->text.len)
 		at = h->text.len;
-	fuse_reply_buf(req, h->text.p + at,
-		size < h->text.len - at ? size : h->text.len - at);
+	fuse_reply_buf(
+		req, h->text.p + at, size < h->text.len - at ? size : h->text.len - at);
 }
 
 void control_release(struct handle *h)
@@ -135,8 +141,8 @@ void control_poll(fuse_req_t req, struct handle *h, struct fuse_pollhandle *ph)
 
 /* ---- commands ---- */
 
-static int release_named(struct fs *fs, const struct control_line *line, char *err,
-	size_t err_len)
+static int release_named(
+	struct fs *fs, const struct control_line *line, char *err, size_t err_len)
 {
 	struct entry *en = entry_message(fs, line->name);
 

@@ -33,7 +33,7 @@ struct entry *dir_find_draft(fuse_req_t req, const char *name)
 
 	if (!s)
 		return NULL;
-	TAILQ_FOREACH(en, &s->entries, link) {
+	TAILQ_FOREACH (en, &s->entries, link) {
 		if (entry_is_reopener(en, tid))
 			return NULL;
 		if (!found && draft_shared_with(fs->engine, en->draft, fs_caller(req)))
@@ -92,13 +92,13 @@ static struct node *found_in(fuse_req_t req, enum name_reserved dir, const char 
 	case NAME_PEEK:
 		en = entry_message(fs, name);
 		return en && en->listed && en->message->state == MESSAGE_READY
-			? node_get(en, VIEW_PEEK)
-			: NULL;
+			       ? node_get(en, VIEW_PEEK)
+			       : NULL;
 	case NAME_INFLIGHT:
 		en = entry_message(fs, name);
 		return en && en->message->state == MESSAGE_CLAIMED
-			? node_get(en, VIEW_OTHER)
-			: NULL;
+			       ? node_get(en, VIEW_OTHER)
+			       : NULL;
 	case NAME_DEAD:
 		en = entry_letter(fs, name);
 		return en ? node_get(en, VIEW_ROOT) : NULL;
@@ -153,8 +153,8 @@ void dir_lookup(fuse_req_t req, struct node *parent, const char *name)
 struct item {
 	struct entry *entry; /* referenced, or NULL */
 	enum entry_view view;
-	struct node *node;   /* a fixed one, or NULL */
-	const char *name;    /* of a fixed one */
+	struct node *node; /* a fixed one, or NULL */
+	const char *name;  /* of a fixed one */
 };
 
 struct listing {
@@ -204,7 +204,7 @@ static bool list_ready(struct fs *fs, struct listing *l, enum entry_view view)
 	const struct message *m;
 	bool ok = true;
 
-	TAILQ_FOREACH(m, engine_ready(fs->engine), link) {
+	TAILQ_FOREACH (m, engine_ready(fs->engine), link) {
 		struct entry *en = entry_of_message(m);
 
 		if (en && en->listed)
@@ -219,11 +219,10 @@ static bool list_top(fuse_req_t req, struct fs *fs, struct listing *l)
 	const struct message *m;
 	bool ok = list_ready(fs, l, VIEW_ROOT);
 
-	TAILQ_FOREACH(m, engine_in_flight(fs->engine), link) {
+	TAILQ_FOREACH (m, engine_in_flight(fs->engine), link) {
 		struct entry *en = entry_of_message(m);
 
-		if (en && en->name[0] != '.' &&
-			(m->alias || engine_is_opener(m, caller)))
+		if (en && en->name[0] != '.' && (m->alias || engine_is_opener(m, caller)))
 			ok &= list_entry(l, en, VIEW_ROOT);
 	}
 	if (fs->cfg.done)
@@ -240,8 +239,8 @@ static bool list_drafts(struct listing *l, const struct draft_list *drafts)
 	const struct draft *d;
 	bool ok = true;
 
-	TAILQ_FOREACH(d, drafts, link)
-	ok &= list_entry(l, entry_of_draft(d), VIEW_OTHER);
+	TAILQ_FOREACH (d, drafts, link)
+		ok &= list_entry(l, entry_of_draft(d), VIEW_OTHER);
 	return ok;
 }
 
@@ -261,8 +260,8 @@ static bool list_in_flight(struct fs *fs, struct listing *l)
 	const struct message *m;
 	bool ok = true;
 
-	TAILQ_FOREACH(m, engine_in_flight(fs->engine), link)
-	ok &= list_entry(l, entry_of_message(m), VIEW_OTHER);
+	TAILQ_FOREACH (m, engine_in_flight(fs->engine), link)
+		ok &= list_entry(l, entry_of_message(m), VIEW_OTHER);
 	return ok;
 }
 
@@ -311,8 +310,8 @@ static bool is_there(const struct item *it)
 	return !en || en->message || en->draft || en->letter;
 }
 
-static size_t put_plain(fuse_req_t req, char *p, size_t room, const struct item *it,
-	off_t next)
+static size_t put_plain(
+	fuse_req_t req, char *p, size_t room, const struct item *it, off_t next)
 {
 	struct stat st = {.st_mode = S_IFREG};
 
@@ -320,13 +319,13 @@ static size_t put_plain(fuse_req_t req, char *p, size_t room, const struct item 
 		node_stat(it->node, &st);
 	else
 		st.st_ino = it->entry->ino + it->view;
-	return fuse_add_direntry(req, p, room, it->node ? it->name : it->entry->name, &st,
-		next);
+	return fuse_add_direntry(
+		req, p, room, it->node ? it->name : it->entry->name, &st, next);
 }
 
 /* "." and ".." take no reference, everything else does. */
-static size_t put_plus(fuse_req_t req, char *p, size_t room, const struct item *it,
-	off_t next)
+static size_t put_plus(
+	fuse_req_t req, char *p, size_t room, const struct item *it, off_t next)
 {
 	struct node *n = it->node ? it->node : node_get(it->entry, it->view);
 	const char *name = it->node ? it->name : it->entry->name;
@@ -379,7 +378,8 @@ void dir_open(fuse_req_t req, struct node *node, struct fuse_file_info *fi)
 		handle_destroy(h);
 }
 
-void dir_read(fuse_req_t req, size_t size, off_t off, struct fuse_file_info *fi, bool plus)
+void dir_read(
+	fuse_req_t req, size_t size, off_t off, struct fuse_file_info *fi, bool plus)
 {
 	struct handle *h = handle_of(fi);
 	char *p = malloc(size);
@@ -391,8 +391,8 @@ void dir_read(fuse_req_t req, size_t size, off_t off, struct fuse_file_info *fi,
 	if (!p || !h->listing)
 		fuse_reply_err(req, ENOMEM);
 	else
-		fuse_reply_buf(req, p,
-			put_all(req, h->listing, p, size, (size_t)off, plus));
+		fuse_reply_buf(
+			req, p, put_all(req, h->listing, p, size, (size_t)off, plus));
 	free(p);
 }
 

@@ -251,7 +251,8 @@ static void arrived(void *arg, struct message *m)
 	shown_name(fs, &m->d, name);
 	en = create(fs, ENTRY_MESSAGE, m->alias ? m->alias : name);
 	if (!en) {
-		log_error("entry", "out of memory: a message is not shown id=%s", m->d.id);
+		log_error(
+			"entry", "out of memory: a message is not shown id=%s", m->d.id);
 		return;
 	}
 	en->message = m;
@@ -399,13 +400,13 @@ void entry_fini(struct fs *fs)
 {
 	struct entry *en, *next;
 
-	HASH_ITER(hh, fs->messages, en, next) {
+	HASH_ITER (hh, fs->messages, en, next) {
 		entry_detach(en);
 	}
-	HASH_ITER(hh, fs->letters, en, next) {
+	HASH_ITER (hh, fs->letters, en, next) {
 		entry_detach(en);
 	}
-	HASH_ITER(hh, fs->views, en, next) {
+	HASH_ITER (hh, fs->views, en, next) {
 		entry_detach(en);
 	}
 }

@@ -25,7 +25,7 @@ struct entry {
 	struct fs *fs;
 	enum entry_kind kind;
 	unsigned refs;
-	char *name;  /* message: as shown now; draft: in .drafts/; letter */
+	char *name; /* message: as shown now; draft: in .drafts/; letter */
 	struct message *message;
 	struct draft *draft;
 	struct dead *letter;
@@ -34,7 +34,7 @@ struct entry {
 
 	/* messages: whether plain listings have it. Hidden until announced. */
 	bool listed;
-	bool departing;      /* gone, but the announcer has still to unlink it */
+	bool departing; /* gone, but the announcer has still to unlink it */
 	/* drafts: who was told to look again (ESTALE), and makes a new one; the
 	 * oldest is overwritten. -1: someone whose pid cannot be seen */
 	pid_t reopeners[ENTRY_REOPENERS];
@@ -44,7 +44,7 @@ struct entry {
 	int64_t mtime_ns;
 	uint32_t mode, uid, gid;
 
-	UT_hash_handle hh;   /* fs->messages, letters or views, by name */
+	UT_hash_handle hh; /* fs->messages, letters or views, by name */
 	UT_hash_handle hh_departing;
 	TAILQ_ENTRY(entry) link; /* draft: in its slot */
 	struct slot *slot;

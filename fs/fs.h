@@ -61,7 +61,7 @@ struct fs {
 	void (*ready)(struct fs *fs, int err);
 
 	uint64_t last_ino;
-	struct node *fixed[16]; /* by name_reserved, 0 the root (node.h) */
+	struct node *fixed[16];       /* by name_reserved, 0 the root (node.h) */
 	TAILQ_HEAD(, node) nodes;     /* all but the fixed ones */
 	TAILQ_HEAD(, handle) handles; /* all */
 	struct node *done_dir, *failed_dir, *announce_dir;
@@ -75,7 +75,7 @@ struct fs {
 
 	/* .control */
 	TAILQ_HEAD(, handle) controls; /* open ones, for poll(2) */
-	TAILQ_HEAD(, handle) nexts; /* open .next */
+	TAILQ_HEAD(, handle) nexts;    /* open .next */
 	struct loop_timer next_timer;
 	int64_t next_patience_ns;
 	struct loop_timer changed_timer;
@@ -93,14 +93,14 @@ struct handle {
 	bool writes;         /* draft is valid, one writer of it is this */
 	struct draft *draft;
 	struct blob *body;
-	struct buf text;     /* .control & co., .next: what is read */
+	struct buf text; /* .control & co., .next: what is read */
 	bool has_text;
-	struct buf line;     /* .control: a command not ended by a newline yet */
+	struct buf line; /* .control: a command not ended by a newline yet */
 	uint64_t generation;
 	struct fuse_pollhandle *poll;
 	struct listing *listing;
 	struct engine_waiter waiter;
-	fuse_req_t waiting;  /* .next: the READ that waits */
+	fuse_req_t waiting; /* .next: the READ that waits */
 	size_t wanted;
 	int64_t give_up_ns;
 	TAILQ_ENTRY(handle) all;

@@ -217,8 +217,8 @@ static int mount_it(struct fs *fs, char *err, size_t err_len)
 	fcntl(fuse_session_fd(fs->se), F_SETFL,
 		fcntl(fuse_session_fd(fs->se), F_GETFL) | O_NONBLOCK);
 	fcntl(fuse_session_fd(fs->se), F_SETFD, FD_CLOEXEC);
-	return loop_fd_add(fs->loop, &fs->fuse_fd, fuse_session_fd(fs->se), EPOLLIN,
-		on_request, fs);
+	return loop_fd_add(
+		fs->loop, &fs->fuse_fd, fuse_session_fd(fs->se), EPOLLIN, on_request, fs);
 }
 
 static int start(struct fs *fs, char *err, size_t err_len)

@@ -46,8 +46,8 @@ static int run(char *const argv[])
 /* A daemon that was killed leaves a mount that answers ENOTCONN. */
 static int free_stale(const char *path)
 {
-	char *const argv[] = {(char *)"fusermount3", (char *)"-u", (char *)"-z", (char *)"-q",
-		(char *)"--", (char *)path, NULL};
+	char *const argv[] = {(char *)"fusermount3", (char *)"-u", (char *)"-z",
+		(char *)"-q", (char *)"--", (char *)path, NULL};
 
 	log_info("mount", "freeing the stale mount of a daemon that was killed path=%s",
 		path);
@@ -86,24 +86,28 @@ static bool is_plain(int dir, const char *name)
 	return !fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode);
 }
 
+static int is_name(const struct dirent *de)
+{
+	return strcmp(de->d_name, ".") && strcmp(de->d_name, "..");
+}
+
 /* The number of entries, and whether all of them are plain files. */
 static int count_entries(const char *path, bool *plain)
 {
-	DIR *d = opendir(path);
-	struct dirent *de;
-	int n = 0;
+	int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct dirent **names = NULL;
+	int n = dir < 0 ? -1 : scandirat(dir, ".", &names, is_name, NULL);
+	int err = errno;
 
 	*plain = true;
-	if (!d)
-		return -errno;
-	while ((de = readdir(d))) {
-		if (!strcmp(de->d_name, ".") || !strcmp(de->d_name, ".."))
-			continue;
-		n++;
-		*plain &= is_plain(dirfd(d), de->d_name);
+	for (int i = 0; i < n; i++) {
+		*plain &= is_plain(dir, names[i]->d_name);
+		free(names[i]);
 	}
-	closedir(d);
-	return n;
+	free(names);
+	if (dir >= 0)
+		close(dir);
+	return n < 0 ? -err : n;
 }
 
 static int check_empty(const struct fs *fs, char *err, size_t err_len)
@@ -117,8 +121,9 @@ static int check_empty(const struct fs *fs, char *err, size_t err_len)
 	}
 	if (!n || (fs->cfg.adopt && plain))
 		return 0;
-	snprintf(err, err_len, fs->cfg.adopt ? "%s: holds more than plain files; adopt takes these only"
-					     : "%s: not empty (-o adopt enqueues the files in it)",
+	snprintf(err, err_len,
+		fs->cfg.adopt ? "%s: holds more than plain files; adopt takes these only"
+			      : "%s: not empty (-o adopt enqueues the files in it)",
 		fs->mountpoint);
 	return -ENOTEMPTY;
 }
@@ -146,7 +151,8 @@ int mount_prepare(struct fs *fs, char *err, size_t err_len)
 	}
 	mounted_type(fs->mountpoint, type, sizeof(type));
 	if (!strcmp(type, "fuse.spoolfs")) {
-		snprintf(err, err_len, "%s: spoolfs is mounted there already", fs->mountpoint);
+		snprintf(err, err_len, "%s: spoolfs is mounted there already",
+			fs->mountpoint);
 		return -EBUSY;
 	}
 	return check_empty(fs, err, err_len);
@@ -217,11 +223,6 @@ static int adopt_one(struct fs *fs, int dir, const char *name)
 	if (!err)
 		log_info("mount", "adopted name=%s", name);
 	return err;
-}
-
-static int is_name(const struct dirent *de)
-{
-	return strcmp(de->d_name, ".") && strcmp(de->d_name, "..");
 }
 
 int mount_adopt(struct fs *fs, char *err, size_t err_len)

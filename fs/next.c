@@ -65,7 +65,7 @@ static void look_at_waiting(void *arg)
 	int64_t now = clock_mono(), next = CLOCK_NEVER;
 	struct handle *h;
 
-	TAILQ_FOREACH(h, &fs->nexts, link) {
+	TAILQ_FOREACH (h, &fs->nexts, link) {
 		if (h->waiting && h->give_up_ns <= now)
 			give_up_waiting(h);
 		else if (h->waiting && h->give_up_ns < next)
@@ -164,7 +164,7 @@ void next_read(fuse_req_t req, struct handle *h, size_t size, off_t off, bool no
 static bool is_readable(const struct handle *h)
 {
 	return h->has_text || !engine_hands_out(h->fs->engine) ||
-		!TAILQ_EMPTY(engine_ready(h->fs->engine));
+	       !TAILQ_EMPTY(engine_ready(h->fs->engine));
 }
 
 static void keep_poll(struct handle *h, struct fuse_pollhandle *ph)
@@ -185,7 +185,7 @@ void next_ready_changed(struct fs *fs)
 {
 	struct handle *h;
 
-	TAILQ_FOREACH(h, &fs->nexts, link) {
+	TAILQ_FOREACH (h, &fs->nexts, link) {
 		if (!h->poll)
 			continue;
 		fuse_lowlevel_notify_poll(h->poll);

@@ -6,16 +6,16 @@
 #include "entry.h"
 
 enum node_kind {
-	NODE_DIR,     /* reserved says which; NAME_NONE is the top */
-	NODE_DONE,    /* -o done= */
-	NODE_FAILED,  /* -o failed= */
+	NODE_DIR,      /* reserved says which; NAME_NONE is the top */
+	NODE_DONE,     /* -o done= */
+	NODE_FAILED,   /* -o failed= */
 	NODE_ANNOUNCE, /* .announce/, for the announcer alone */
-	NODE_FILE,    /* .control, .status.json, .metrics, .next */
-	NODE_MESSAGE, /* at the top, or in .inflight/ */
-	NODE_PEEK,    /* in .peek/ */
-	NODE_LETTER,  /* in .dead/ */
-	NODE_DRAFT,   /* at the top */
-	NODE_VIEW,    /* a draft in .drafts/ or .outbox/ */
+	NODE_FILE,     /* .control, .status.json, .metrics, .next */
+	NODE_MESSAGE,  /* at the top, or in .inflight/ */
+	NODE_PEEK,     /* in .peek/ */
+	NODE_LETTER,   /* in .dead/ */
+	NODE_DRAFT,    /* at the top */
+	NODE_VIEW,     /* a draft in .drafts/ or .outbox/ */
 };
 
 struct node {
@@ -26,8 +26,8 @@ struct node {
 	enum entry_view view;
 	uint64_t ino;
 	TAILQ_ENTRY(node) link; /* of fs->nodes */
-	uint64_t lookups; /* the kernel's references */
-	unsigned refs;    /* ours: open handles, the fixed table */
+	uint64_t lookups;       /* the kernel's references */
+	unsigned refs;          /* ours: open handles, the fixed table */
 };
 
 /* The fixed nodes. 0 or -ENOMEM. */

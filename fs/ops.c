@@ -70,7 +70,7 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 	conn->want |= conn->capable & (FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_READDIRPLUS |
 					      FUSE_CAP_READDIRPLUS_AUTO);
 	conn->want &= ~(unsigned)(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE |
-		FUSE_CAP_SPLICE_MOVE | FUSE_CAP_WRITEBACK_CACHE);
+				  FUSE_CAP_SPLICE_MOVE | FUSE_CAP_WRITEBACK_CACHE);
 	fs->mounted = true;
 	fs->ready(fs, 0);
 }
@@ -152,8 +152,8 @@ static void read_draft(fuse_req_t req, struct handle *h, size_t size, off_t off)
 	fuse_reply_buf(req, p, n);
 }
 
-static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
-	struct fuse_file_info *fi)
+static void op_read(
+	fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
 	struct handle *h = handle_of(fi);
 
@@ -170,8 +170,8 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		fuse_reply_err(req, EIO);
 }
 
-static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t n, off_t off,
-	struct fuse_file_info *fi)
+static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t n,
+	off_t off, struct fuse_file_info *fi)
 {
 	struct handle *h = handle_of(fi);
 
@@ -208,8 +208,8 @@ static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 	fuse_reply_err(req, 0);
 }
 
-static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync,
-	struct fuse_file_info *fi)
+static void op_fsync(
+	fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
 	struct handle *h = handle_of(fi);
 
@@ -222,8 +222,8 @@ static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync,
 }
 
 /* FSYNCDIR holds the directory's lock and so cannot wait: see spoolfs.7. */
-static void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync,
-	struct fuse_file_info *fi)
+static void op_fsyncdir(
+	fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
 	(void)ino;
 	(void)datasync;
@@ -236,15 +236,15 @@ static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 	dir_open(req, node_of(req, ino), fi);
 }
 
-static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
-	struct fuse_file_info *fi)
+static void op_readdir(
+	fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
 	(void)ino;
 	dir_read(req, size, off, fi, false);
 }
 
-static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
-	struct fuse_file_info *fi)
+static void op_readdirplus(
+	fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
 	(void)ino;
 	dir_read(req, size, off, fi, true);
@@ -270,8 +270,8 @@ static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name,
 	fuse_ino_t newparent, const char *newname, unsigned flags)
 {
-	change_rename(req, node_of(req, parent), name, node_of(req, newparent), newname,
-		flags);
+	change_rename(
+		req, node_of(req, parent), name, node_of(req, newparent), newname, flags);
 }
 
 /* df -i: the queue's depth. */
@@ -286,8 +286,8 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 	fuse_reply_statfs(req, &st);
 }
 
-static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
-	dev_t rdev)
+static void op_mknod(
+	fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
 {
 	(void)parent;
 	(void)name;
@@ -310,8 +310,8 @@ static void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 	fuse_reply_err(req, EPERM);
 }
 
-static void op_symlink(fuse_req_t req, const char *link, fuse_ino_t parent,
-	const char *name)
+static void op_symlink(
+	fuse_req_t req, const char *link, fuse_ino_t parent, const char *name)
 {
 	(void)link;
 	(void)parent;
@@ -319,7 +319,8 @@ static void op_symlink(fuse_req_t req, const char *link, fuse_ino_t parent,
 	fuse_reply_err(req, EPERM);
 }
 
-static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t newparent, const char *name)
+static void op_link(
+	fuse_req_t req, fuse_ino_t ino, fuse_ino_t newparent, const char *name)
 {
 	(void)ino;
 	(void)newparent;

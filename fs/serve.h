@@ -8,7 +8,8 @@
 /* dir.c */
 void dir_lookup(fuse_req_t req, struct node *parent, const char *name);
 void dir_open(fuse_req_t req, struct node *node, struct fuse_file_info *fi);
-void dir_read(fuse_req_t req, size_t size, off_t off, struct fuse_file_info *fi, bool plus);
+void dir_read(
+	fuse_req_t req, size_t size, off_t off, struct fuse_file_info *fi, bool plus);
 void dir_release(fuse_req_t req, struct fuse_file_info *fi);
 void listing_destroy(struct listing *l);
 /* The draft that NAME means to the caller, or NULL. */

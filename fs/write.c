@@ -95,7 +95,7 @@ static void forget_reopener(struct slot *s, pid_t tid)
 {
 	struct entry *en;
 
-	TAILQ_FOREACH(en, &s->entries, link)
+	TAILQ_FOREACH (en, &s->entries, link)
 		entry_forget_reopener(en, tid);
 }
 
@@ -192,7 +192,7 @@ static void look_again(fuse_req_t req, struct entry *en)
 static bool may_reopen(fuse_req_t req, const struct draft *d)
 {
 	return (d->state == DRAFT_OPEN || d->state == DRAFT_KEPT) &&
-		draft_belongs_to(fs_of(req)->engine, d, fs_caller(req));
+	       draft_belongs_to(fs_of(req)->engine, d, fs_caller(req));
 }
 
 /* The name is the caller's for something new: NODE stands for that from now on. */
@@ -210,7 +210,8 @@ static struct draft *start_anew(fuse_req_t req, struct node *node)
 }
 
 /* The draft that a writer gets: NODE's, or a new one. *ERR when there is none. */
-static struct draft *draft_to_write(fuse_req_t req, struct node *node, int flags, int *err)
+static struct draft *draft_to_write(
+	fuse_req_t req, struct node *node, int flags, int *err)
 {
 	struct draft *d = node->entry->draft;
 

@@ -69,17 +69,18 @@ static int put_lease_until(const struct entry *en, struct buf *out)
 {
 	if (!en->message)
 		return -ENODATA;
-	return time_text(out,
-		clock_wall() + en->message->d.lease_until_ns - clock_mono());
+	return time_text(
+		out, clock_wall() + en->message->d.lease_until_ns - clock_mono());
 }
 
 static int put_state(const struct entry *en, struct buf *out)
 {
-	static const char *const draft_states[] = {"draft", "draft", "outbox", "sent", "gone"};
+	static const char *const draft_states[] = {
+		"draft", "draft", "outbox", "sent", "gone"};
 
 	if (en->message)
-		return buf_addstr(out,
-			en->message->state == MESSAGE_CLAIMED ? "claimed" : "ready");
+		return buf_addstr(
+			out, en->message->state == MESSAGE_CLAIMED ? "claimed" : "ready");
 	if (en->draft)
 		return buf_addstr(out, draft_states[en->draft->state]);
 	return en->letter ? buf_addstr(out, "dead") : -ENODATA;

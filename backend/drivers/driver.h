@@ -62,10 +62,10 @@ enum {
 struct driver_params {
 	struct loop *loop;
 	const char *source;   /* as registry_find() left it: without its scheme
-	                         where that only names the driver */
+				 where that only names the driver */
 	const char *identity; /* which mount this is: host and mount point.
-	                         A later daemon with the same one takes over
-	                         the leases and drafts of the earlier */
+				 A later daemon with the same one takes over
+				 the leases and drafts of the earlier */
 	bool create;          /* make the queue if it is missing */
 	/* Something was changed by another process. On the loop, coalesced. */
 	void (*on_change)(void *arg);

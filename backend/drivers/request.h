@@ -35,16 +35,16 @@ struct driver_req {
 
 	union {
 		struct {
-			unsigned max;      /* in: at most so many (>= 1) */
-			size_t max_bytes;  /* in: stop before exceeding; at least
-			                      one message is given all the same */
-			int64_t lease_ns;  /* in */
+			unsigned max;            /* in: at most so many (>= 1) */
+			size_t max_bytes;        /* in: stop before exceeding; at least
+						    one message is given all the same */
+			int64_t lease_ns;        /* in */
 			struct driver_msg *msgs; /* out: array of n, in queue order */
 			unsigned n;
 			int64_t next_due_ns; /* out, monotonic: when the next one
-			                        delayed, or leased by another
-			                        mount, becomes visible as far as
-			                        is known; CLOCK_NEVER: none */
+						delayed, or leased by another
+						mount, becomes visible as far as
+						is known; CLOCK_NEVER: none */
 		} receive;
 		struct {
 			struct settle *items; /* in/out; the caller's array */
@@ -67,16 +67,16 @@ struct driver_req {
 			struct blob *body; /* PUT in; the caller keeps its reference */
 			int64_t begun_ns;  /* PUT in */
 			uint32_t mode, uid, gid; /* PUT in */
-			const char *given; /* SEND in: name of the message, or NULL */
-			char *msg_id;      /* SEND out */
+			const char *given;   /* SEND in: name of the message, or NULL */
+			char *msg_id;        /* SEND out */
 			int64_t enqueued_ns; /* SEND out */
 		} draft;
 		struct {
 			struct driver_draft *drafts; /* out: array */
 			unsigned n_drafts;
 			struct driver_msg *msgs; /* out: leased by this mount before,
-			                            the lease renewed for lease_ns;
-			                            those with a record were claimed */
+						    the lease renewed for lease_ns;
+						    those with a record were claimed */
 			unsigned n_msgs;
 			int64_t lease_ns; /* in */
 		} load;
@@ -86,14 +86,14 @@ struct driver_req {
 			unsigned n;
 		} dead;
 		struct {
-			const char *id; /* in */
+			const char *id;    /* in */
 			struct blob *body; /* out */
 		} dead_read;
 		struct {
 			struct driver_appetite mine; /* in */
 			struct driver_appetite any;  /* out: hungry when any live
-			                                other mount is; the latest
-			                                consumed_ns of those hungry */
+							other mount is; the latest
+							consumed_ns of those hungry */
 			unsigned n_peers;            /* out: other live mounts */
 		} peers;
 	} u;

@@ -23,7 +23,7 @@ static bool has_room(const struct sq *s)
 	struct statvfs st;
 
 	return !statvfs(s->path, &st) &&
-		(uint64_t)st.f_bavail * st.f_frsize >= ROOM_BYTES;
+	       (uint64_t)st.f_bavail * st.f_frsize >= ROOM_BYTES;
 }
 
 /* A failure costs nothing but the gain. */

@@ -10,14 +10,14 @@
 
 /* A message as received, or a dead letter as listed. */
 struct driver_msg {
-	char *id;      /* unique in the queue, for ever; printable ASCII */
-	char *receipt; /* the lease; NULL for a dead letter */
-	char *given;   /* the name its writer gave, or NULL */
-	char *reason;  /* dead letters: why, one line; else NULL */
-	char *record;  /* the claim record kept with it (DRIVER_LOAD), or NULL */
+	char *id;          /* unique in the queue, for ever; printable ASCII */
+	char *receipt;     /* the lease; NULL for a dead letter */
+	char *given;       /* the name its writer gave, or NULL */
+	char *reason;      /* dead letters: why, one line; else NULL */
+	char *record;      /* the claim record kept with it (DRIVER_LOAD), or NULL */
 	struct blob *body; /* NULL for a dead letter: DRIVER_DEAD_READ fetches it */
 	uint64_t size;
-	int64_t enqueued_ns; /* wall clock, a whole number of microseconds */
+	int64_t enqueued_ns;    /* wall clock, a whole number of microseconds */
 	int64_t lease_until_ns; /* monotonic */
 	unsigned attempts;      /* failed handlings so far */
 	unsigned dequeue_count; /* how often it was leased, this time included */
@@ -25,8 +25,8 @@ struct driver_msg {
 
 /* A draft as stored. */
 struct driver_draft {
-	int64_t id;  /* given by the driver at the first put, > 0 */
-	char *name;  /* as the writer called it */
+	int64_t id; /* given by the driver at the first put, > 0 */
+	char *name; /* as the writer called it */
 	struct blob *body;
 	int64_t begun_ns; /* wall clock */
 	uint32_t mode, uid, gid;
@@ -39,8 +39,8 @@ enum settle_op {
 	SETTLE_RENEW,   /* lease for delay_ns from now */
 	SETTLE_BURY,    /* make it a dead letter, with reason */
 	SETTLE_CLAIM,   /* STORE: keep record with the leased message. When the
-	                   lease of a message that has a record runs out, the
-	                   driver counts one attempt more (DRIVER_ATTEMPTS) */
+			   lease of a message that has a record runs out, the
+			   driver counts one attempt more (DRIVER_ATTEMPTS) */
 	SETTLE_UNCLAIM, /* STORE: forget the record, keep the lease */
 	SETTLE_DISCARD, /* a dead letter: remove for good (no receipt) */
 	SETTLE_REVIVE,  /* a dead letter: waiting again, attempts 0 (no receipt) */
@@ -56,11 +56,11 @@ struct settle {
 	const char *reason; /* BURY */
 	const char *record; /* CLAIM: opaque text, at most DRIVER_RECORD_MAX */
 	/* answers */
-	int err;             /* of the closed set; each item on its own */
-	char *new_receipt;   /* RENEW: the receipt to use from now on; the
-	                        caller frees it. NULL: unchanged */
+	int err;                /* of the closed set; each item on its own */
+	char *new_receipt;      /* RENEW: the receipt to use from now on; the
+				   caller frees it. NULL: unchanged */
 	int64_t lease_until_ns; /* RENEW: monotonic */
-	void *arg;           /* the caller's */
+	void *arg;              /* the caller's */
 };
 
 #define DRIVER_RECORD_MAX 4096

@@ -10,7 +10,7 @@ struct engine;
 struct engine_sync;
 
 struct barrier {
-	uint64_t next_ticket;     /* given to deletions and sends in turn */
+	uint64_t next_ticket;         /* given to deletions and sends in turn */
 	TAILQ_HEAD(, ticket) tickets; /* not yet confirmed, oldest first */
 	TAILQ_HEAD(, engine_sync) syncs;
 	struct loop_task task;

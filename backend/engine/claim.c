@@ -162,7 +162,8 @@ static void claim_unseen(struct engine *e, struct claim *c)
 {
 	c->t.inherited_ns = c->t.claimed_ns;
 	if (!e->unseen_told)
-		log_warn("claim", "callers from another pid namespace share their claims");
+		log_warn(
+			"claim", "callers from another pid namespace share their claims");
 	e->unseen_told = true;
 }
 
@@ -200,8 +201,8 @@ void claim_undo(struct engine *e, struct message *m)
 {
 	claim_leave_flight(e, m);
 	window_add_ready(e, m);
-	window_set_due(e, m,
-		lease_renew_at(m->d.lease_until_ns, e->cfg.lease.visibility_ns));
+	window_set_due(
+		e, m, lease_renew_at(m->d.lease_until_ns, e->cfg.lease.visibility_ns));
 	if (m->recorded || m->busy)
 		ledger_want(e, m, WANT_UNCLAIM);
 	else
@@ -247,7 +248,8 @@ static void settle_as(struct engine *e, struct message *m, enum lease_cause caus
 	engine_changed(e);
 }
 
-void claim_end(struct engine *e, struct message *m, enum lease_cause cause, int64_t delay_ns)
+void claim_end(
+	struct engine *e, struct message *m, enum lease_cause cause, int64_t delay_ns)
 {
 	const struct lease_claim *t = &m->claim->t;
 	int64_t now = clock_mono();
@@ -277,8 +279,8 @@ void claim_look(struct engine *e, struct message *m)
 	c->t.lease_until_ns = m->d.lease_until_ns;
 	d = lease_decide(&e->cfg.lease, &c->t, clock_mono());
 	if (d.what == LEASE_END) {
-		claim_end(e, m,
-			c->t.left_ns == CLOCK_NEVER ? LEASE_EXPIRED : LEASE_LEFT, -1);
+		claim_end(e, m, c->t.left_ns == CLOCK_NEVER ? LEASE_EXPIRED : LEASE_LEFT,
+			-1);
 		return;
 	}
 	window_set_due(e, m, d.again_ns);
@@ -377,27 +379,28 @@ bool claim_allows(struct engine *e, struct message *m, struct proc *caller)
 int claim_record(struct engine *e, const struct message *m, char *buf, size_t len)
 {
 	const struct claim *c = m->claim;
-	int64_t left = c->t.left_ns == CLOCK_NEVER ? 0
-						   : c->claimed_wall_ns + c->t.left_ns -
-			c->t.claimed_ns;
+	int64_t left = c->t.left_ns == CLOCK_NEVER
+			       ? 0
+			       : c->claimed_wall_ns + c->t.left_ns - c->t.claimed_ns;
 	int n = snprintf(buf, len, "%lld %lld %d%d ", (long long)c->claimed_wall_ns,
 		(long long)left, c->read, c->explicit);
 
 	if (n < 0 || (size_t)n >= len ||
-		owner_record_format(&c->chain, procs_boot_id(e->procs), buf + n,
-			len - (size_t)n))
+		owner_record_format(
+			&c->chain, procs_boot_id(e->procs), buf + n, len - (size_t)n))
 		return -ENOSPC;
 	if (!m->alias)
 		return 0;
 	n = (int)strlen(buf);
-	return snprintf(buf + n, len - (size_t)n, "\n%s", m->alias) < (int)(len - (size_t)n)
-		? 0
-		: -ENOSPC;
+	return snprintf(buf + n, len - (size_t)n, "\n%s", m->alias) <
+			       (int)(len - (size_t)n)
+		       ? 0
+		       : -ENOSPC;
 }
 
 /* The chain as recorded; nobody of it lives after a reboot. */
-static void revive_chain(struct engine *e, struct owner_chain *chain,
-	const struct owner_record *rec)
+static void revive_chain(
+	struct engine *e, struct owner_chain *chain, const struct owner_record *rec)
 {
 	if (strcmp(rec->boot, procs_boot_id(e->procs)) != 0)
 		return;

@@ -29,8 +29,8 @@ void claim_undo(struct engine *e, struct message *m);
 /* Takes over a claim of an earlier daemon. M is in no list. */
 void claim_restore(struct engine *e, struct message *m);
 /* Ends M's claim without a deletion; calls left(). */
-void claim_end(struct engine *e, struct message *m, enum lease_cause cause,
-	int64_t delay_ns);
+void claim_end(
+	struct engine *e, struct message *m, enum lease_cause cause, int64_t delay_ns);
 /* Looks at M's lease now. */
 void claim_look(struct engine *e, struct message *m);
 /* Its owner says it still works on it: inherited anew, and not left. */

@@ -50,7 +50,7 @@ static void sweep(struct engine *e)
 {
 	struct dead *d, *next;
 
-	HASH_ITER(hh, e->dead, d, next) {
+	HASH_ITER (hh, e->dead, d, next) {
 		bool seen = d->seen;
 
 		d->seen = false;
@@ -200,7 +200,7 @@ void dead_fini(struct engine *e)
 {
 	struct dead *d, *next;
 
-	HASH_ITER(hh, e->dead, d, next) {
+	HASH_ITER (hh, e->dead, d, next) {
 		forget(e, d);
 	}
 }

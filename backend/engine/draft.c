@@ -38,8 +38,8 @@ struct draft *draft_new(struct engine *e, const char *name)
 	return d;
 }
 
-struct draft *draft_create(struct engine *e, const char *name, struct proc *creator,
-	bool keep)
+struct draft *draft_create(
+	struct engine *e, const char *name, struct proc *creator, bool keep)
 {
 	struct draft *d = draft_new(e, name);
 
@@ -105,8 +105,8 @@ void draft_open(struct draft *d)
 		d->state = DRAFT_OPEN;
 }
 
-bool draft_belongs_to(const struct engine *e, const struct draft *d,
-	const struct proc *caller)
+bool draft_belongs_to(
+	const struct engine *e, const struct draft *d, const struct proc *caller)
 {
 	if (d->cut || !d->creators.n)
 		return false;
@@ -135,8 +135,8 @@ uint64_t draft_size(const struct draft *d)
 size_t draft_read(const struct draft *d, uint64_t off, size_t n, const char **p)
 {
 	uint64_t size = draft_size(d);
-	const char *base = d->data.p || !d->stored ? d->data.p
-						   : (const char *)d->stored->data;
+	const char *base =
+		d->data.p || !d->stored ? d->data.p : (const char *)d->stored->data;
 
 	if (off >= size)
 		return 0;

@@ -76,7 +76,8 @@ static void dropped(struct driver_req *req)
 
 void draft_drop_stored(struct engine *e, struct draft *d)
 {
-	struct store_req *s = d->store_id ? store_req(e, d, DRIVER_DRAFT_DROP, dropped) : NULL;
+	struct store_req *s =
+		d->store_id ? store_req(e, d, DRIVER_DRAFT_DROP, dropped) : NULL;
 
 	if (!s)
 		return;

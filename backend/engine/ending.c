@@ -52,8 +52,8 @@ void engine_check_end(struct engine *e)
 		return;
 	}
 	if (e->draining && !e->n_in_flight && !e->n_ready)
-		engine_finish(e, e->budget.closed ? "the time of the run is used"
-						  : "drained");
+		engine_finish(
+			e, e->budget.closed ? "the time of the run is used" : "drained");
 }
 
 void engine_finish(struct engine *e, const char *reason)

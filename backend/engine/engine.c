@@ -63,6 +63,8 @@ struct proc *engine_caller(struct engine *e, pid_t tid)
 
 /* ---- polling ---- */
 
+static void count(void *arg);
+
 int64_t engine_next_poll_ns(const struct engine *e)
 {
 	int64_t at = poller_next(&e->poller, clock_mono());
@@ -97,6 +99,7 @@ static void received(struct driver_req *req)
 	struct engine *e = req->arg;
 	int64_t now = clock_mono();
 	int err = req->err;
+	unsigned n = err ? 0 : req->u.receive.n;
 
 	engine_answered(e);
 	if (err) {
@@ -113,7 +116,8 @@ static void received(struct driver_req *req)
 	free(req);
 	first_answer(e, err);
 	arm_poll(e);
-	engine_depth_soon(e);
+	if (n)
+		engine_depth_soon(e);
 	engine_changed(e);
 	engine_check_end(e);
 }
@@ -134,10 +138,11 @@ static void receive(struct engine *e)
 	req->arg = e;
 	req->u.receive.max = room < most ? room : most;
 	req->u.receive.max_bytes = e->cfg.window_bytes > e->ready_bytes
-		? e->cfg.window_bytes - e->ready_bytes
-		: 1;
+					   ? e->cfg.window_bytes - e->ready_bytes
+					   : 1;
 	req->u.receive.lease_ns = e->cfg.lease.visibility_ns;
 	engine_submit(e, req);
+	count(e); /* in the same batch: an idle mount wakes up for both at once */
 }
 
 static void poll_due(void *arg)
@@ -239,8 +244,8 @@ static int64_t next_poll_in_ns(const struct engine *e, int64_t now)
 	int64_t next = poller_next(&e->poller, now);
 
 	return next == CLOCK_NEVER || !budget_next_poll_allowed(&e->budget, next)
-		? -1
-		: next - now;
+		       ? -1
+		       : next - now;
 }
 
 void engine_stats(struct engine *e, struct engine_stats *out)

@@ -30,15 +30,15 @@ struct engine {
 	unsigned n_ready, n_in_flight, n_settling;
 	size_t ready_bytes, in_flight_bytes;
 	TAILQ_HEAD(, engine_waiter) waiters;
-	struct heap due;             /* lease deadlines of messages */
+	struct heap due; /* lease deadlines of messages */
 	struct loop_timer due_timer;
 	bool was_ready;
 
 	/* polling */
 	struct poller poller;
 	struct loop_timer poll_timer, load_timer;
-	int64_t poll_due_ns;   /* a message will be ready then, though asleep */
-	int64_t hold_off_ns;   /* others come first until then */
+	int64_t poll_due_ns; /* a message will be ready then, though asleep */
+	int64_t hold_off_ns; /* others come first until then */
 	unsigned short seed[3];
 	bool loaded;
 	void (*started)(void *arg, int err);

@@ -72,8 +72,8 @@ static void finish(struct engine *e, struct message *m, const struct settle *fin
 	engine_check_end(e);
 }
 
-int engine_bury(struct engine *e, struct message *m, struct proc *caller,
-	const char *reason)
+int engine_bury(
+	struct engine *e, struct message *m, struct proc *caller, const char *reason)
 {
 	int err = engine_may(e, m, caller);
 
@@ -82,9 +82,8 @@ int engine_bury(struct engine *e, struct message *m, struct proc *caller,
 	log_info("lease", "buried id=%s reason=%s", m->d.id, reason);
 	engine_count_burial(e);
 	finish(e, m,
-		&(struct settle){.op = SETTLE_BURY,
-			.attempts = m->d.attempts,
-			.reason = reason});
+		&(struct settle){
+			.op = SETTLE_BURY, .attempts = m->d.attempts, .reason = reason});
 	return 0;
 }
 

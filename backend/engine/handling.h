@@ -31,8 +31,8 @@ int engine_may(struct engine *e, struct message *m, struct proc *caller);
  */
 int engine_remove(struct engine *e, struct message *m, struct proc *caller);
 /* Bury M with REASON (a string constant); the same errors and effect. */
-int engine_bury(struct engine *e, struct message *m, struct proc *caller,
-	const char *reason);
+int engine_bury(
+	struct engine *e, struct message *m, struct proc *caller, const char *reason);
 /* Give M back, to be ready again in DELAY_NS (-1: the usual retry delay).
  * left() is called. 0, or -EINVAL when it is not claimed. */
 int engine_release(struct engine *e, struct message *m, int64_t delay_ns);
@@ -60,8 +60,8 @@ struct engine_waiter {
 /* Calls w->fn at once (from inside) when a message is ready or the engine ends,
  * otherwise later; first come, first served. NONBLOCK: -EAGAIN instead of
  * waiting, 0 otherwise. */
-int engine_next(struct engine *e, struct engine_waiter *w, struct proc *caller,
-	bool nonblock);
+int engine_next(
+	struct engine *e, struct engine_waiter *w, struct proc *caller, bool nonblock);
 void engine_next_cancel(struct engine *e, struct engine_waiter *w);
 
 #endif

@@ -124,7 +124,8 @@ void ledger_want(struct engine *e, struct message *m, unsigned want)
 		m->wants &= ~(unsigned)WANT_CLAIM;
 	m->wants |= want;
 	queue(e, m);
-	if (e->ledger.n_urgent >= BATCH_SOON && !e->ledger.in_flight && !e->ledger.retry_at_ns)
+	if (e->ledger.n_urgent >= BATCH_SOON && !e->ledger.in_flight &&
+		!e->ledger.retry_at_ns)
 		ledger_flush(e);
 	else
 		arm(e);
@@ -216,9 +217,9 @@ static bool is_lost(int err)
 /* What failed is wished again, unless the opposite was wished since. */
 static void wish_again(struct message *m)
 {
-	unsigned opposite = m->sent_want == WANT_CLAIM ? WANT_UNCLAIM
-		: m->sent_want == WANT_UNCLAIM	       ? WANT_CLAIM
-						       : 0;
+	unsigned opposite = m->sent_want == WANT_CLAIM     ? WANT_UNCLAIM
+			    : m->sent_want == WANT_UNCLAIM ? WANT_CLAIM
+							   : 0;
 
 	if (!(m->wants & (opposite | WANT_FINAL)))
 		m->wants |= m->sent_want;
@@ -299,8 +300,8 @@ static void settled(struct driver_req *req)
 }
 
 /* Takes up to BATCH_MAX messages off LIST into B; lazy ones only when due. */
-static void collect(struct engine *e, struct batch *b, struct ledger_list *list,
-	int64_t before_ns)
+static void collect(
+	struct engine *e, struct batch *b, struct ledger_list *list, int64_t before_ns)
 {
 	struct message *m;
 
@@ -357,7 +358,7 @@ void ledger_flush(struct engine *e)
 bool ledger_idle(const struct engine *e)
 {
 	return !e->ledger.in_flight && TAILQ_EMPTY(&e->ledger.urgent) &&
-		TAILQ_EMPTY(&e->ledger.lazy);
+	       TAILQ_EMPTY(&e->ledger.lazy);
 }
 
 /* After the driver was closed: what it was never told is let go. */

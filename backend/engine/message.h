@@ -14,7 +14,7 @@ enum message_state {
 	MESSAGE_READY,    /* in the window, nobody's */
 	MESSAGE_CLAIMED,  /* somebody's */
 	MESSAGE_SETTLING, /* deleted, released or buried here; the driver is
-	                     being told, then the object is freed */
+			     being told, then the object is freed */
 };
 
 /* A place in the line of what must be confirmed (barrier.c). Zero-initialise. */
@@ -26,7 +26,7 @@ struct ticket {
 
 /* What the driver has still to be told about a message (ledger.h). */
 enum {
-	WANT_FINAL = 1 << 0,   /* DELETE, RELEASE or BURY, as `final` says */
+	WANT_FINAL = 1 << 0, /* DELETE, RELEASE or BURY, as `final` says */
 	WANT_RENEW = 1 << 1,
 	WANT_CLAIM = 1 << 2,   /* keep the claim record */
 	WANT_UNCLAIM = 1 << 3, /* forget it */
@@ -54,10 +54,10 @@ struct message {
 	bool recorded;             /* the driver keeps a claim record of it */
 	bool busy;                 /* a settle of it is under way */
 	unsigned wants;
-	unsigned sent_want;  /* which of them is under way */
-	int64_t renew_ns;    /* WANT_RENEW: for how long */
+	unsigned sent_want; /* which of them is under way */
+	int64_t renew_ns;   /* WANT_RENEW: for how long */
 	int64_t want_since_ns;
-	struct settle final; /* WANT_FINAL: op, delay_ns, attempts, reason */
+	struct settle final;  /* WANT_FINAL: op, delay_ns, attempts, reason */
 	struct ticket ticket; /* WANT_FINAL: of the barrier */
 	TAILQ_ENTRY(message) want_link;
 	bool want_queued, want_urgent;

@@ -36,8 +36,8 @@ void draft_answer_flushes(struct draft *d, uint64_t version, int err)
 static int close_error(int err)
 {
 	return err == -ENOSPC || err == -EILSEQ || err == -ENOMEM ? err
-		: err == -EMSGSIZE ? -EFBIG
-				   : -EIO;
+	       : err == -EMSGSIZE                                 ? -EFBIG
+								  : -EIO;
 }
 
 static void put_answered(struct driver_req *req)
@@ -125,8 +125,8 @@ static void keep(struct engine *e, struct draft *d)
 {
 	barrier_leave(e, &d->ticket);
 	if (d->cut && d->state == DRAFT_OPEN)
-		log_warn("outbox", "writer was ended by a signal: kept in .drafts name=%s",
-			d->name);
+		log_warn("outbox",
+			"writer was ended by a signal: kept in .drafts name=%s", d->name);
 	d->state = DRAFT_KEPT;
 	if (!loop_timer_is_set(&e->stale_timer))
 		loop_timer_set(e->loop, &e->stale_timer, d->touched_ns + DRAFT_STALE_NS);
@@ -252,7 +252,8 @@ void draft_advance(struct engine *e, struct draft *d)
 		draft_reap(e, d);
 		return;
 	}
-	if (d->state == DRAFT_SENDING || d->state == DRAFT_SENT || d->putting || d->naming)
+	if (d->state == DRAFT_SENDING || d->state == DRAFT_SENT || d->putting ||
+		d->naming)
 		return;
 	if (d->stored_version != d->version && !TAILQ_EMPTY(&d->flushes)) {
 		put(e, d);
@@ -296,7 +297,7 @@ static void tell_stale(void *arg)
 	int64_t now = clock_mono(), next = CLOCK_NEVER;
 	struct draft *d;
 
-	TAILQ_FOREACH(d, &e->drafts, link) {
+	TAILQ_FOREACH (d, &e->drafts, link) {
 		if (d->stale_told || d->state != DRAFT_KEPT)
 			continue;
 		if (d->touched_ns + DRAFT_STALE_NS > now) {
@@ -327,9 +328,9 @@ void outbox_flush(struct engine *e)
 {
 	struct draft *d;
 
-	TAILQ_FOREACH(d, &e->outbox, link)
-	if (!d->sending)
-		send_now(e, d);
+	TAILQ_FOREACH (d, &e->outbox, link)
+		if (!d->sending)
+			send_now(e, d);
 }
 
 bool outbox_idle(const struct engine *e)

@@ -31,12 +31,12 @@ struct draft {
 	int64_t begun_ns; /* wall clock */
 	int64_t mtime_ns; /* wall clock */
 	uint32_t mode, uid, gid;
-	struct buf data;     /* what was written, while it may still change */
-	struct blob *stored; /* the last version given to the driver, or NULL */
+	struct buf data;             /* what was written, while it may still change */
+	struct blob *stored;         /* the last version given to the driver, or NULL */
 	struct owner_chain creators; /* referenced; n == 0 for one of an earlier life */
 	unsigned writers;
-	bool keep; /* not to be sent at the last close: its name is a draft's */
-	bool cut;  /* the last writer was ended by a signal */
+	bool keep;    /* not to be sent at the last close: its name is a draft's */
+	bool cut;     /* the last writer was ended by a signal */
 	bool refused; /* a write was refused as too large: never a message */
 	void *user;
 
@@ -46,7 +46,7 @@ struct draft {
 	bool putting, sending, stale_told;
 	unsigned naming; /* renames under way */
 	int put_err;
-	int64_t until_ns; /* SENT: when it is forgotten */
+	int64_t until_ns;   /* SENT: when it is forgotten */
 	int64_t touched_ns; /* monotonic; of the last write or rename */
 	struct ticket ticket;
 	TAILQ_HEAD(, draft_flush) flushes;
@@ -63,8 +63,8 @@ struct draft_flush {
 };
 
 /* A new draft, opened for writing once. NULL and errno. KEEP: see above. */
-struct draft *draft_create(struct engine *e, const char *name, struct proc *creator,
-	bool keep);
+struct draft *draft_create(
+	struct engine *e, const char *name, struct proc *creator, bool keep);
 void draft_open(struct draft *d); /* one writer more */
 /* 0, -EFBIG beyond what the backend takes, -ENOMEM. */
 int draft_write(struct engine *e, struct draft *d, const void *p, size_t n, uint64_t off);
@@ -85,11 +85,12 @@ int draft_rename(struct engine *e, struct draft *d, const char *name, bool keep)
 void draft_discard(struct engine *e, struct draft *d);
 /* Whether CALLER may write on in D: a relative of its creator, and D was not cut
  * off. Anyone else who opens its name writes a draft of his own. */
-bool draft_belongs_to(const struct engine *e, const struct draft *d,
-	const struct proc *caller);
+bool draft_belongs_to(
+	const struct engine *e, const struct draft *d, const struct proc *caller);
 /* Whether D's name means D to CALLER: a relative of the creator, or anyone when
  * no creator lives any more. */
-bool draft_shared_with(struct engine *e, const struct draft *d, const struct proc *caller);
+bool draft_shared_with(
+	struct engine *e, const struct draft *d, const struct proc *caller);
 const struct draft_list *engine_drafts(const struct engine *e); /* OPEN, KEPT */
 const struct draft_list *engine_outbox(const struct engine *e); /* SENDING */
 

@@ -23,7 +23,7 @@
 struct proc {
 	pid_t pid;      /* thread group id; 0: unseen (another pid namespace) */
 	pid_t session;  /* its session leader's pid, when first looked up */
-	uint64_t start;      /* with pid, its identity until a reboot (procfs.h) */
+	uint64_t start; /* with pid, its identity until a reboot (procfs.h) */
 	bool alive;
 	struct proc *parent; /* as seen first; NULL: none, or not looked up */
 	void *user;          /* the claims' (claim.c); NULL at first */

@@ -24,7 +24,7 @@ static bool is_hungry(const struct engine *e)
 	struct share_facts f = facts(e);
 
 	return e->cfg.receives && !e->stopping && !e->draining && !e->poller.paused &&
-		e->poller.empty_in_a_row && share_is_hungry(&f);
+	       e->poller.empty_in_a_row && share_is_hungry(&f);
 }
 
 static void give(struct engine *e, int64_t peer_consumed_ns)
@@ -88,7 +88,8 @@ static void arm(struct engine *e)
 	int64_t at = CLOCK_NEVER;
 
 	if (!e->n_ready && !e->told_hungry && e->gave_ns && e->n_peers)
-		at = clock_mono() + e->gave_ns + e->cfg.lease.visibility_ns - clock_wall();
+		at = clock_mono() + e->gave_ns + e->cfg.lease.visibility_ns -
+		     clock_wall();
 	loop_timer_set(e->loop, &e->hungry_timer, at);
 }
 

@@ -23,7 +23,7 @@ enum poller_state {
 
 struct poller {
 	struct backoff backoff;
-	int64_t slept_ns; /* the interval that is being slept, or comes next */
+	int64_t slept_ns;      /* the interval that is being slept, or comes next */
 	int64_t next_ns;       /* when the sleep ends */
 	int64_t not_before_ns; /* what the backend asked for: no wake ends it */
 	bool busy;             /* a receive is under way */

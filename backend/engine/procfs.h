@@ -22,7 +22,7 @@ struct procfs_ident {
 	pid_t parent; /* 0: none, or outside this pid namespace */
 	pid_t session;
 	uint64_t start; /* with the pid unique until a reboot, and growing: the
-	                   number of its pidfd, or clock ticks since boot */
+			   number of its pidfd, or clock ticks since boot */
 };
 
 /* PIDFD: of PID, or -1. 0; -ESRCH when it has exited; or -errno. */

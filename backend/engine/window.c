@@ -164,7 +164,8 @@ static void arrive_one(struct engine *e, struct driver_msg *d)
 	struct message *m = message_create(d);
 
 	if (!m) {
-		log_error("window", "out of memory: a message waits for its lease to end");
+		log_error(
+			"window", "out of memory: a message waits for its lease to end");
 		return;
 	}
 	e->stats.received_total++;
@@ -175,8 +176,8 @@ static void arrive_one(struct engine *e, struct driver_msg *d)
 		return;
 	}
 	window_add_ready(e, m);
-	window_set_due(e, m,
-		lease_renew_at(m->d.lease_until_ns, e->cfg.lease.visibility_ns));
+	window_set_due(
+		e, m, lease_renew_at(m->d.lease_until_ns, e->cfg.lease.visibility_ns));
 	e->ev.arrived(e->ev.arg, m);
 	window_serve_waiters(e);
 }
@@ -213,8 +214,8 @@ void window_give_back(struct engine *e, unsigned n)
 		e->ev.left(e->ev.arg, m);
 		window_detach(e, m);
 		m->given_back = true;
-		m->final = (struct settle){.op = SETTLE_RELEASE,
-			.attempts = m->d.attempts};
+		m->final =
+			(struct settle){.op = SETTLE_RELEASE, .attempts = m->d.attempts};
 		e->n_settling++;
 		ledger_want(e, m, WANT_FINAL);
 	}
@@ -251,8 +252,8 @@ void window_serve_waiters(struct engine *e)
 	}
 }
 
-int engine_next(struct engine *e, struct engine_waiter *w, struct proc *caller,
-	bool nonblock)
+int engine_next(
+	struct engine *e, struct engine_waiter *w, struct proc *caller, bool nonblock)
 {
 	if (nonblock && TAILQ_EMPTY(&e->ready) && engine_hands_out(e))
 		return -EAGAIN;

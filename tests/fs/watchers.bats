@@ -296,3 +296,12 @@ event_of() { grep -q -- "^CLOSE_WRITE,CLOSE .*-$1\$" "$BASE/events"; }
 		wait_until 10 not_served "$Q"
 	done
 }
+
+@test "10: umount is not EBUSY in the midst of 300 announcements" {
+	for _ in 1 2 3 4 5; do
+		spool_mount
+		"$CLIENTS/fill" "$Q" m 300
+		fusermount3 -u "$Q"
+		wait_until 10 not_served "$Q"
+	done
+}
