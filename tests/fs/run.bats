@@ -447,7 +447,7 @@ run_every() {
 		'if [ "$SPOOLFS_GIVEN" = m33 ]; then sleep 1000; fi
 		[ $((RANDOM % 10)) != 0 ] || exit 1
 		echo "$SPOOLFS_GIVEN" >> "$BASE/handled"'
-	column -t "$BASE/table"
+	cat "$BASE/table"
 	wait_until 5 no_survivors
 	expect 0 rows
 	# Each message is handled once, or dead.
