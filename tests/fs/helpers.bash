@@ -380,7 +380,8 @@ announcer_pid() {
 spool_umount() {
 	local mnt=${1:-$Q} pid
 	pid=$(spool_pid "$mnt")
-	fusermount3 -u "$mnt"
+	# The announcer may be in the mount for a moment.
+	wait_until 5 fusermount3 -u "$mnt"
 	wait_until 20 gone "$pid"
 }
 

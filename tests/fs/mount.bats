@@ -34,6 +34,8 @@ installed() {
 		mount --bind "$SPOOLFS_BUILD" /usr/local/sbin
 		mkdir -p "$Q"
 		trap "fusermount3 -uz $Q 2> /dev/null || :" EXIT
+		# The announcer may be in the mount for a moment.
+		soon() { for _ in {1..100}; do "$@" 2> /dev/null && return; sleep 0.02; done; "$@"; }
 		eval "$1"' _ "$1" 3>&- 4>&-
 }
 
@@ -43,7 +45,7 @@ installed() {
 		test "$(findmnt -n -o FSTYPE,SOURCE "$Q" | xargs)" = "fuse.spoolfs $DB"
 		findmnt -n -o OPTIONS "$Q" | grep -q nosuid
 		echo hi > "$Q/x"
-		umount "$Q"'
+		soon umount "$Q"'
 	wait_until 20 not_served "$Q"
 	spool_mount
 	wait_listed 1
@@ -55,7 +57,7 @@ installed() {
 	installed '
 		mount -T "$BASE/fstab" "$Q"
 		echo hi > "$Q/x"
-		umount "$Q"'
+		soon umount "$Q"'
 	wait_until 20 not_served "$Q"
 	spool_mount
 	wait_listed 1
@@ -64,9 +66,11 @@ installed() {
 @test "1: it is in the background when it answers, and holds nothing of its caller" {
 	cd "$BASE"
 	mkdir q
+	# A relative path that no other daemon of this machine was given.
+	ln -s q "q.$$"
 	echo "$Q" >> "$BASE/mounts"
-	spool q.db q
-	pid=$(spool_pid q)
+	spool q.db "q.$$"
+	pid=$(spool_pid "q.$$")
 	is_mounted "$Q"
 	expect / readlink "/proc/$pid/cwd"
 	expect /dev/null readlink "/proc/$pid/fd/0"
@@ -75,7 +79,7 @@ installed() {
 		ps -o sid= -p "$pid"
 	[ "$(ps -o sid= -p "$pid")" != "$(ps -o sid= -p $$)" ]
 	put job
-	fusermount3 -u "$Q"
+	wait_until 5 fusermount3 -u "$Q"
 	wait_until 20 gone "$pid"
 }
 
@@ -188,7 +192,7 @@ ends() {
 		# It may be mounted still for the moment in which the daemon dies.
 		until mount -t fuse.spoolfs "$DB" "$Q" 2> "$BASE/said"; do sleep 0.02; done
 		until [ -e "$Q"/*-x ]; do sleep 0.02; done
-		umount "$Q"'
+		soon umount "$Q"'
 	wait_until 20 not_served "$Q"
 }
 
