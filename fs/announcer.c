@@ -29,6 +29,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -70,15 +71,27 @@ static bool is_our_mount(struct announcer *a, int dir)
 	return a->dev == dev;
 }
 
+/*
+ * The root of the mount, for one batch. Where it is allowed (CAP_SYS_ADMIN) through
+ * a detached clone: what is open there raises the same events and does not keep
+ * the mount itself busy.
+ */
 static int open_mount(struct announcer *a)
 {
 	int dir = open(a->mountpoint, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int clone;
 
 	if (dir >= 0 && !is_our_mount(a, dir)) {
 		close(dir);
 		return -1;
 	}
-	return dir;
+	if (dir < 0)
+		return -1;
+	clone = open_tree(dir, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	if (clone < 0)
+		return dir;
+	close(dir);
+	return clone;
 }
 
 static bool open_and_close(int dir, const char *name, int flags)

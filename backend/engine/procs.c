@@ -168,7 +168,8 @@ static void look_for_end(struct record *r, bool reaped)
 
 	if (known <= 0 && !reaped && zombie_status(r, &status))
 		known = 1;
-	if (known == 0 && !reaped)
+	/* -ESRCH: it is being reaped at this moment, and then it is known. */
+	if ((known == 0 || known == -ESRCH) && !reaped)
 		return;
 	unwatch(r);
 	if (known > 0) {
