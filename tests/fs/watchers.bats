@@ -292,17 +292,17 @@ event_of() { grep -q -- "^CLOSE_WRITE,CLOSE .*-$1\$" "$BASE/events"; }
 	for _ in $(seq 15); do
 		spool_mount
 		wait_until 10 at_least 1 listed
-		wait_until 2 fusermount3 -u "$Q"
+		fusermount3 -u "$Q"
 		wait_until 10 not_served "$Q"
 	done
 }
 
 # man: umount-moment
-@test "10: umount in the midst of 300 announcements succeeds within a moment" {
+@test "10: umount is not EBUSY in the midst of 300 announcements" {
 	for _ in 1 2 3 4 5; do
 		spool_mount
 		"$CLIENTS/fill" "$Q" m 300
-		wait_until 2 fusermount3 -u "$Q"
+		fusermount3 -u "$Q"
 		wait_until 10 not_served "$Q"
 	done
 }
