@@ -111,7 +111,7 @@ RINGS ?= unit contract fs faults
 DEMO ?= $(HOME)/spoolfs-demo
 
 PKG_CONFIG ?= pkg-config
-PKGS := sqlite3 libcjson
+PKGS := sqlite3 libcjson libcurl libcrypto expat
 PKGS_FUSE := fuse3
 
 comma := ,

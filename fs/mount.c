@@ -213,7 +213,7 @@ static int adopt_one(struct fs *fs, int dir, const char *name)
 {
 	int err;
 	struct blob *body =
-		read_file(dir, name, driver_ops_of(fs->driver)->max_body, &err);
+		read_file(dir, name, driver_max_body(fs->driver), &err);
 
 	if (!err)
 		err = send_file(fs, name, body);

@@ -22,12 +22,16 @@ static const struct {
 	[DRIVER_DRAFT_PUT] = {"draft-put", DRIVER_STORE},
 	[DRIVER_DRAFT_NAME] = {"draft-name", DRIVER_STORE},
 	[DRIVER_DRAFT_SEND] = {"draft-send", DRIVER_STORE},
+	[DRIVER_DRAFT_SEAL] = {"draft-seal", DRIVER_STORE},
 	[DRIVER_DRAFT_DROP] = {"draft-drop", DRIVER_STORE},
 	[DRIVER_LOAD] = {"load", DRIVER_STORE},
 	[DRIVER_DEAD_LIST] = {"dead-list", DRIVER_DEAD},
 	[DRIVER_DEAD_READ] = {"dead-read", DRIVER_DEAD},
 	[DRIVER_PEERS] = {"peers", DRIVER_PEERS_KNOWN},
+	[DRIVER_KEEP] = {"keep", DRIVER_KEEPER},
+	[DRIVER_RECALL] = {"recall", DRIVER_KEEPER},
 };
+_Static_assert(sizeof(ops) / sizeof(ops[0]) == DRIVER_OPS, "each has its name");
 
 static bool err_is_known(int err)
 {
@@ -110,8 +114,12 @@ void driver_req_fini(struct driver_req *req)
 	case DRIVER_SYNC:
 	case DRIVER_DRAFT_PUT:
 	case DRIVER_DRAFT_NAME:
+	case DRIVER_DRAFT_SEAL:
 	case DRIVER_DRAFT_DROP:
 	case DRIVER_PEERS:
+	case DRIVER_KEEP:
+	case DRIVER_RECALL:
+	case DRIVER_OPS:
 		break;
 	}
 }
@@ -130,6 +138,30 @@ const struct driver_ops *driver_ops_of(const struct driver *d)
 	return ((const struct driver_base *)(const void *)d)->ops;
 }
 
+static struct driver_base *base_of(const struct driver *d)
+{
+	return (struct driver_base *)(void *)(uintptr_t)d;
+}
+
+uint64_t driver_max_body(const struct driver *d)
+{
+	return base_of(d)->max_body;
+}
+
+bool driver_carries(const struct driver *d, const void *body, size_t len)
+{
+	const struct driver_ops *o = driver_ops_of(d);
+
+	return !o->carries || o->carries(d, body, len);
+}
+
+uint64_t driver_requests(const struct driver *d)
+{
+	const struct driver_ops *o = driver_ops_of(d);
+
+	return o->requests ? o->requests(d) : base_of(d)->submitted;
+}
+
 int driver_open(const struct driver_ops *o, const struct driver_params *p,
 	struct driver **out, char *err, size_t err_len)
 {
@@ -140,6 +172,7 @@ int driver_open(const struct driver_ops *o, const struct driver_params *p,
 	err[0] = '\0';
 	r = o->open(p, out, err, err_len);
 	assert(err_is_known(r) && (r == 0) == (*out != NULL));
+	assert(r < 0 || driver_max_body(*out) > 0);
 	log_debug("driver", "open driver=%s err=%d", o->name, r);
 	return r;
 }
@@ -154,12 +187,13 @@ void driver_close(struct driver *d)
 
 void driver_submit(struct driver *d, struct driver_req *req)
 {
-	assert(req->op <= DRIVER_PEERS && req->done);
+	assert(req->op < DRIVER_OPS && req->done);
 	assert(driver_can(d, ops[req->op].caps));
 	log_debug("driver", "submit op=%s", ops[req->op].name);
 	req->err = 0;
 	req->detail[0] = '\0';
 	req->retry_after_ns = 0;
+	base_of(d)->submitted++;
 	driver_ops_of(d)->submit(d, req);
 }
 

@@ -42,7 +42,7 @@ struct loop;
 /* What a driver can do beyond receive, settle, send and depth. */
 enum {
 	/* Keeps drafts and claim records durably (DRIVER_DRAFT_*, _CLAIM, _LOAD).
-	 * A driver without it is given a local store by the engine. */
+	 * A driver without it is opened behind a relay (relay.h), which has. */
 	DRIVER_STORE = 1 << 0,
 	/* Counts attempts itself as the engine tells it (settle.attempts). */
 	DRIVER_ATTEMPTS = 1 << 1,
@@ -52,10 +52,21 @@ enum {
 	DRIVER_NOTIFIES = 1 << 3,
 	/* Knows the other mounts of the queue (DRIVER_PEERS). */
 	DRIVER_PEERS_KNOWN = 1 << 4,
-	/* Receiving a message counts against it in the service. */
-	DRIVER_COUNTS_DEQUEUES = 1 << 5,
+	/* A service: each request takes a round trip and perhaps money, receiving
+	 * a message counts against it there, and what is sent must be sealed
+	 * first (DRIVER_DRAFT_SEAL): it may have to wait for days. */
+	DRIVER_FAR = 1 << 5,
 	/* Carries the name the writer gave. */
 	DRIVER_NAMES = 1 << 6,
+	/* Keeps what a relay must know of another queue's messages
+	 * (DRIVER_KEEP, DRIVER_RECALL). */
+	DRIVER_KEEPER = 1 << 7,
+};
+
+/* How a body travels in a service that takes text only. */
+enum driver_encoding {
+	DRIVER_TEXT,   /* as it is; -EILSEQ where the service cannot carry it */
+	DRIVER_BASE64, /* anything, a third longer */
 };
 
 /* How a driver is opened. Strings stay the caller's, during the call only. */
@@ -67,6 +78,11 @@ struct driver_params {
 				 A later daemon with the same one takes over
 				 the leases and drafts of the earlier */
 	bool create;          /* make the queue if it is missing */
+	/* Of services; may be NULL. */
+	const char *state;       /* directory for what must survive here */
+	const char *credentials; /* file; else the environment */
+	const char *ca_file;     /* PEM; else the system's authorities */
+	enum driver_encoding encoding;
 	/* Something was changed by another process. On the loop, coalesced. */
 	void (*on_change)(void *arg);
 	void *arg;
@@ -77,23 +93,30 @@ struct driver; /* begins with struct driver_base */
 struct driver_ops {
 	const char *name; /* "sqlite" */
 	unsigned caps;
-	uint64_t max_body;    /* bytes of one message */
 	unsigned max_receive; /* messages of one receive */
 	/*
-	 * Opens the queue; may block (it runs before the mount). 0 and *out, or
-	 * an error of the closed set with a line in ERR (ERR_LEN bytes).
+	 * Opens the queue; may block on the disk (it runs before the mount), never
+	 * on a network: a service that is away is -EAGAIN to the requests. 0 and
+	 * *out, with base.ops and base.max_body set, or an error of the closed set
+	 * with a line in ERR (ERR_LEN bytes).
 	 */
 	int (*open)(const struct driver_params *p, struct driver **out, char *err,
 		size_t err_len);
 	/* Finishes what is submitted (each done() is called), then frees. */
 	void (*close)(struct driver *d);
 	void (*submit)(struct driver *d, struct driver_req *req);
+	/* Whether a message can have this body at all; NULL: any. Pure. */
+	bool (*carries)(const struct driver *d, const void *body, size_t len);
+	/* Requests made to the service so far; NULL: one for each submitted. */
+	uint64_t (*requests)(const struct driver *d);
 	/* What is to be said of this source in SOURCE_HELP: one line. */
 	const char *help;
 };
 
 struct driver_base {
 	const struct driver_ops *ops;
+	uint64_t max_body;  /* bytes of one message */
+	uint64_t submitted; /* driver.c's */
 };
 
 /* Checked, traced wrappers (debug module "driver"). */
@@ -102,6 +125,9 @@ int driver_open(const struct driver_ops *ops, const struct driver_params *p,
 void driver_close(struct driver *d); /* takes NULL */
 void driver_submit(struct driver *d, struct driver_req *req);
 const struct driver_ops *driver_ops_of(const struct driver *d);
+uint64_t driver_max_body(const struct driver *d);
+bool driver_carries(const struct driver *d, const void *body, size_t len);
+uint64_t driver_requests(const struct driver *d);
 static inline bool driver_can(const struct driver *d, unsigned caps)
 {
 	return (driver_ops_of(d)->caps & caps) == caps;

@@ -16,11 +16,15 @@ enum driver_op {
 	DRIVER_DRAFT_PUT,  /* STORE: store a draft durably, whole */
 	DRIVER_DRAFT_NAME, /* STORE: change its name */
 	DRIVER_DRAFT_SEND, /* STORE: make it a waiting message */
+	DRIVER_DRAFT_SEAL, /* STORE: it is complete: LOAD shall say `outbox` */
 	DRIVER_DRAFT_DROP, /* STORE: forget it */
 	DRIVER_LOAD,       /* STORE: drafts and leased messages of an earlier life */
 	DRIVER_DEAD_LIST,  /* DEAD: the oldest dead letters, without bodies */
 	DRIVER_DEAD_READ,  /* DEAD: the body of one */
 	DRIVER_PEERS,      /* PEERS_KNOWN: tell the own appetite, get the others' */
+	DRIVER_KEEP,       /* KEEPER: remember, or forget, messages of another queue */
+	DRIVER_RECALL,     /* KEEPER: what is known of those just received */
+	DRIVER_OPS,        /* how many there are */
 };
 
 /* One asynchronous request. Zero-initialise; set op, done, arg and the inputs. */
@@ -85,6 +89,10 @@ struct driver_req {
 			struct driver_msg *msgs;
 			unsigned n;
 		} dead;
+		struct {
+			struct keep *items; /* the caller's array */
+			size_t n;
+		} keep; /* KEEP, RECALL */
 		struct {
 			const char *id;    /* in */
 			struct blob *body; /* out */

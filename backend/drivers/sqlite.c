@@ -104,6 +104,7 @@ static struct sq *create(const struct driver_params *p)
 	if (!s)
 		return NULL;
 	s->base.ops = &sqlite_driver_ops;
+	s->base.max_body = SQ_MAX_BODY;
 	s->loop = p->loop;
 	s->on_change = p->on_change;
 	s->arg = p->arg;
@@ -175,7 +176,6 @@ const struct driver_ops sqlite_driver_ops = {
 	.name = "sqlite",
 	.caps = DRIVER_STORE | DRIVER_ATTEMPTS | DRIVER_DEAD | DRIVER_NOTIFIES |
 		DRIVER_PEERS_KNOWN | DRIVER_NAMES,
-	.max_body = SQ_MAX_BODY,
 	.max_receive = SQ_MAX_RECEIVE,
 	.open = sq_open,
 	.close = sq_close,

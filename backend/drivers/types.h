@@ -65,6 +65,31 @@ struct settle {
 
 #define DRIVER_RECORD_MAX 4096
 
+enum keep_op {
+	KEEP_CLAIM, /* leased by this mount, with a claim record: all but reason */
+	KEEP_RENEW, /* of a claimed one: receipt, lease_until_ns */
+	KEEP_COUNT, /* the claim ended: only attempts are remembered */
+	KEEP_DEAD,  /* it is a dead letter now: reason */
+	KEEP_FORGET,
+};
+
+/* One message of another queue, to be remembered here. Strings and the body stay
+ * the caller's, but for RECALL's answers. */
+struct keep {
+	enum keep_op op; /* not for RECALL */
+	const char *id;
+	const char *receipt, *record;
+	struct blob *body;
+	int64_t enqueued_ns;    /* wall clock */
+	int64_t lease_until_ns; /* monotonic */
+	unsigned attempts, dequeue_count;
+	const char *reason;
+	/* RECALL's answers: attempts (one more than was counted when a claim was
+	 * never ended), and the reason, for the caller to free. Not found: 0, NULL */
+	unsigned known_attempts;
+	char *known_reason;
+};
+
 /* What one mount tells the others of its queue. */
 struct driver_appetite {
 	bool hungry;         /* it has nothing unread and would take messages */

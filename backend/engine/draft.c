@@ -27,7 +27,7 @@ struct draft *draft_new(struct engine *e, const char *name)
 		free(d);
 		return NULL;
 	}
-	d->data.max = (size_t)driver_ops_of(e->driver)->max_body;
+	d->data.max = (size_t)driver_max_body(e->driver);
 	d->serial = ++e->serial;
 	d->begun_ns = clock_wall();
 	d->mtime_ns = d->begun_ns;

@@ -18,8 +18,8 @@ struct fault {
 	struct driver_ops ops; /* those of the inner one, but for what is here */
 	struct driver *inner;
 	struct loop *loop;
-	struct rule rules[DRIVER_PEERS + 1];
-	unsigned seen[DRIVER_PEERS + 1];
+	struct rule rules[DRIVER_OPS];
+	unsigned seen[DRIVER_OPS];
 	TAILQ_HEAD(, driver_req) failed;
 	TAILQ_HEAD(, driver_req) held;
 	struct loop_task task; /* answers those that failed */
@@ -144,9 +144,12 @@ struct driver *fault_create(struct driver *inner, struct loop *loop)
 	}
 	f->ops = *driver_ops_of(inner);
 	f->ops.open = NULL;
+	f->ops.carries = NULL;
+	f->ops.requests = NULL;
 	f->ops.close = fault_close;
 	f->ops.submit = fault_submit;
 	f->base.ops = &f->ops;
+	f->base.max_body = driver_max_body(inner);
 	f->inner = inner;
 	f->loop = loop;
 	TAILQ_INIT(&f->failed);

@@ -324,13 +324,13 @@ CONTRACT(bodies_of_all_sizes, 0)
 	through(b, 1);
 	through(b, 4096);
 	through(b, 1 << 20);
-	through(b, driver_ops_of(b->d)->max_body);
+	through(b, driver_max_body(b->d));
 }
 
 CONTRACT(a_larger_body_is_refused, 0)
 {
 	struct driver_req send = {.op = DRIVER_SEND};
-	size_t len = driver_ops_of(b->d)->max_body + 1;
+	size_t len = driver_max_body(b->d) + 1;
 
 	send.u.send.body = blob_create(NULL, len);
 	CHECK(send.u.send.body);

@@ -127,7 +127,7 @@ CONTRACT(a_draft_that_is_too_large, DRIVER_STORE)
 	struct driver_req put = {.op = DRIVER_DRAFT_PUT};
 
 	put.u.draft.name = "a";
-	put.u.draft.body = blob_create(NULL, driver_ops_of(b->d)->max_body + 1);
+	put.u.draft.body = blob_create(NULL, driver_max_body(b->d) + 1);
 	CHECK(put.u.draft.body);
 	CHECK_INT(ask(b, &put), -EMSGSIZE);
 	CHECK_INT(put.u.draft.id, 0);

@@ -81,14 +81,14 @@ struct eb {
 	unsigned lapsed; /* leases that ran out */
 
 	/* how it is to behave */
-	struct eb_fault fault[DRIVER_PEERS + 1];
+	struct eb_fault fault[DRIVER_OPS];
 	struct eb_item_fault item_fault;
 	bool new_receipts; /* a renewal gives another one */
 	struct driver_appetite others;
 	unsigned n_peers;
 
 	/* what it was asked */
-	unsigned asked[DRIVER_PEERS + 1];
+	unsigned asked[DRIVER_OPS];
 	struct eb_settle *settles;
 	unsigned n_settles, batches;
 	unsigned receive_max;

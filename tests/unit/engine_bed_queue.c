@@ -338,6 +338,11 @@ static void carry_out(struct eb *b, struct driver_req *req)
 	case DRIVER_DEAD_READ:
 		req->err = read_dead(b, req);
 		break;
+	case DRIVER_DRAFT_SEAL:
+	case DRIVER_KEEP:
+	case DRIVER_RECALL:
+	case DRIVER_OPS:
+		abort(); /* not among the capabilities */
 	case DRIVER_PEERS:
 		req->u.peers.any = b->others;
 		req->u.peers.n_peers = b->n_peers;
@@ -457,7 +462,7 @@ static void close_driver(struct driver *d)
 {
 	struct eb *b = (struct eb *)(void *)d;
 
-	for (int op = 0; op <= DRIVER_PEERS; op++)
+	for (int op = 0; op < DRIVER_OPS; op++)
 		b->fault[op].hold = false;
 	eb_queue_let(b);
 	while (!TAILQ_EMPTY(&b->pending))
@@ -471,12 +476,12 @@ void eb_queue_init(struct eb *b)
 		.name = "memory",
 		.caps = DRIVER_STORE | DRIVER_ATTEMPTS | DRIVER_DEAD | DRIVER_NAMES |
 			DRIVER_NOTIFIES | DRIVER_PEERS_KNOWN,
-		.max_body = 1000,
 		.max_receive = 100,
 		.close = close_driver,
 		.submit = submit,
 	};
 	b->base.ops = &b->ops;
+	b->base.max_body = 1000;
 	TAILQ_INIT(&b->messages);
 	TAILQ_INIT(&b->drafts);
 	TAILQ_INIT(&b->pending);
