@@ -13,6 +13,10 @@ BASE += backend/base/log.c
 BASE += backend/base/loop.c
 
 WIRE :=
+WIRE += backend/wire/encode.c
+WIRE += backend/wire/sign.c
+WIRE += backend/wire/sign_date.c
+WIRE += backend/wire/sign_sas.c
 
 DRIVERS :=
 DRIVERS += backend/drivers/driver.c

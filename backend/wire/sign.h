@@ -14,13 +14,7 @@
 #include <stdint.h>
 
 #include "../base/buf.h"
-
-/* Base64 (RFC 4648, with padding). All return 0 or -errno; decode: -EINVAL. */
-int base64_encode(const void *data, size_t len, struct buf *out);
-int base64_decode(const char *text, size_t len, struct buf *out);
-
-/* Appends TEXT, each byte but A-Z a-z 0-9 - . _ ~ as %XX. */
-int percent_encode(const char *text, struct buf *out);
+#include "encode.h"
 
 struct sign_param {
 	const char *name, *value; /* not encoded */
@@ -58,6 +52,8 @@ int sign_shared_key(
  * a part of it. *EXPIRES_NS: its se=, wall clock, or -1 when it has none.
  */
 int sas_check(const char *sas, int64_t *expires_ns, char *err, size_t err_len);
+/* Its st=, wall clock, or -1. */
+int64_t sas_start_ns(const char *sas);
 
 /* RFC 1123 date: "Fri, 20 Nov 2026 04:17:41 GMT". Wall clock ns. */
 #define SIGN_DATE_LEN 30
