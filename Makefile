@@ -14,6 +14,9 @@ BASE += backend/base/loop.c
 
 WIRE :=
 WIRE += backend/wire/encode.c
+WIRE += backend/wire/http.c
+WIRE += backend/wire/http_answer.c
+WIRE += backend/wire/http_try.c
 WIRE += backend/wire/sign.c
 WIRE += backend/wire/sign_date.c
 WIRE += backend/wire/sign_sas.c

@@ -4,7 +4,9 @@
  * call. Connections are kept alive and shared; HTTP/2 is used where the server
  * offers it over TLS. Certificates are always verified.
  *
- * It retries nothing: whoever asks decides. Redirects are not followed.
+ * It retries nothing: whoever asks decides; only a request that a kept
+ * connection lost is sent once more. Redirects are not followed. The proxy that
+ * the environment names is used, but for loopback and link-local addresses.
  */
 #ifndef SPOOLFS_WIRE_HTTP_H
 #define SPOOLFS_WIRE_HTTP_H
@@ -18,6 +20,7 @@
 
 struct loop;
 struct http;
+struct http_try;
 
 struct http_config {
 	const char *ca_file;        /* PEM; NULL: the system's. Copied */
@@ -61,23 +64,27 @@ struct http_req {
 	 * 0: a whole answer came, see status. Else:
 	 *   -EAGAIN   unreachable, refused, reset, timed out, a short answer
 	 *   -EACCES   the certificate cannot be trusted
-	 *   -EMSGSIZE the answer was longer than max_body
+	 *   -EMSGSIZE the answer was longer than max_body, or its headers than
+	 *             64 KiB
 	 *   -EPROTO   what came is not HTTP, or its encoding is broken
-	 *   -EINVAL   the URL makes no sense
+	 *   -EINVAL   the URL or a header line makes no sense
 	 *   -ENOMEM
 	 */
 	int err;
-	bool in_doubt;            /* err: the server may have carried it out */
-	char detail[HTTP_DETAIL]; /* err: one line for people: never the query of the
-				     URL, it may hold a token */
-	int status;               /* 200, 404, ... */
-	struct buf answer;        /* its body */
+	bool in_doubt; /* err: the server may have carried it out */
+	/* A kept connection was closed without a byte of an answer and the request
+	 * sent anew: the server may have carried out both. With and without err. */
+	bool resent;
+	char detail[HTTP_DETAIL];  /* err: one line for people: never the query of the
+				      URL, it may hold a token */
+	int status;                /* 200, 404, ... */
+	struct buf answer;         /* its body */
 	struct buf answer_headers; /* raw lines of the last answer */
 	int64_t took_ns;
 
 	/* http.c's */
 	TAILQ_ENTRY(http_req) link;
-	void *handle, *list;
+	struct http_try *try;
 	struct http *http;
 };
 
@@ -87,7 +94,7 @@ void http_cancel(struct http_req *req);
 /* Frees buffers (and cancels). */
 void http_req_fini(struct http_req *req);
 
-/* The value of the answer's header NAME (any case), copied to OUT without
+/* The value of the answer's (first) header NAME (any case), copied to OUT without
  * blanks around, cut to LEN - 1; false and "" when there is none. */
 bool http_header(const struct http_req *req, const char *name, char *out, size_t len);
 /* Retry-After as a duration (seconds or a date, which is taken against the
@@ -96,7 +103,7 @@ int64_t http_retry_after_ns(const struct http_req *req);
 /* The answer's Date as wall clock ns, or -1. */
 int64_t http_date_ns(const struct http_req *req);
 
-/* Requests handed to curl so far, and connections made. For figures. */
+/* Requests submitted so far, and connections made for those that have ended. */
 uint64_t http_requests(const struct http *h);
 uint64_t http_connections(const struct http *h);
 
