@@ -24,9 +24,15 @@ WIRE += backend/wire/sign_sas.c
 DRIVERS :=
 DRIVERS += backend/drivers/driver.c
 DRIVERS += backend/drivers/registry.c
+DRIVERS += backend/drivers/relay.c
+DRIVERS += backend/drivers/relay_keep.c
+DRIVERS += backend/drivers/relay_settle.c
+DRIVERS += backend/drivers/relay_state.c
 DRIVERS += backend/drivers/sqlite.c
 DRIVERS += backend/drivers/sqlite_db.c
 DRIVERS += backend/drivers/sqlite_file.c
+DRIVERS += backend/drivers/sqlite_keep.c
+DRIVERS += backend/drivers/sqlite_load.c
 DRIVERS += backend/drivers/sqlite_mount.c
 DRIVERS += backend/drivers/sqlite_ops.c
 DRIVERS += backend/drivers/sqlite_schema.c
@@ -164,7 +170,8 @@ TEST_OBJS := $(call objects,$(TEST_SRCS))
 
 # What measures spoolfs contains nothing of it.
 BENCH_SRCS := $(sort $(wildcard tests/bench/*.c))
-BENCH_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(BENCH_SRCS))
+BENCH_SHARED := $(filter $(BENCH_SRCS),$(patsubst %.h,%.c,$(wildcard tests/bench/*.h)))
+BENCH_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(filter-out $(BENCH_SHARED),$(BENCH_SRCS)))
 BENCH_OBJS := $(call objects,$(BENCH_SRCS))
 
 ALL_OBJS := $(LIB_OBJS) $(FS_OBJS) $(ANNOUNCER_OBJS) $(TEST_OBJS) $(BENCH_OBJS)
@@ -191,7 +198,7 @@ $(TEST_PROGRAMS): $(BUILD)/%: $(BUILD)/obj/%.o $(BUILD)/libspoolfs.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PKG_LIBS) -lm $(LDLIBS)
 
-$(BENCH_PROGRAMS): $(BUILD)/%: $(BUILD)/obj/%.o
+$(BENCH_PROGRAMS): $(BUILD)/%: $(BUILD)/obj/%.o $(call objects,$(BENCH_SHARED))
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PKG_LIBS_FUSE) -lm $(LDLIBS)
 
@@ -241,7 +248,9 @@ lint:
 fmt:
 	git ls-files -z '*.[ch]' | xargs -0 clang-format -i
 
-bench: all bench-programs
+bench:
+	@scripts/bootstrap bench
+	@$(MAKE) --no-print-directory all bench-programs
 	@scripts/bench $(BUILD)
 
 soak: all bench-programs

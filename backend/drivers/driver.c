@@ -109,6 +109,10 @@ void driver_req_fini(struct driver_req *req)
 		blob_unref(req->u.dead_read.body);
 		req->u.dead_read.body = NULL;
 		break;
+	case DRIVER_RECALL:
+		for (size_t i = 0; i < req->u.keep.n; i++)
+			fini_text(&req->u.keep.items[i].known_reason);
+		break;
 	case DRIVER_SETTLE:
 	case DRIVER_DEPTH:
 	case DRIVER_SYNC:
@@ -118,7 +122,6 @@ void driver_req_fini(struct driver_req *req)
 	case DRIVER_DRAFT_DROP:
 	case DRIVER_PEERS:
 	case DRIVER_KEEP:
-	case DRIVER_RECALL:
 	case DRIVER_OPS:
 		break;
 	}

@@ -66,10 +66,11 @@ struct driver_req {
 			uint64_t dead;
 		} depth;
 		struct {
-			int64_t id;        /* in: 0 for a new one; out: its id */
-			const char *name;  /* in */
-			struct blob *body; /* PUT in; the caller keeps its reference */
-			int64_t begun_ns;  /* PUT in */
+			int64_t id;              /* in: 0 for a new one; out: its id */
+			const char *name;        /* in */
+			struct blob *body;       /* PUT in, and SEND in where the driver
+						    is far; the caller keeps its reference */
+			int64_t begun_ns;        /* PUT in */
 			uint32_t mode, uid, gid; /* PUT in */
 			const char *given;   /* SEND in: name of the message, or NULL */
 			char *msg_id;        /* SEND out */

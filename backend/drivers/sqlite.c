@@ -175,7 +175,7 @@ static int sq_open(
 const struct driver_ops sqlite_driver_ops = {
 	.name = "sqlite",
 	.caps = DRIVER_STORE | DRIVER_ATTEMPTS | DRIVER_DEAD | DRIVER_NOTIFIES |
-		DRIVER_PEERS_KNOWN | DRIVER_NAMES,
+		DRIVER_PEERS_KNOWN | DRIVER_NAMES | DRIVER_KEEPER,
 	.max_receive = SQ_MAX_RECEIVE,
 	.open = sq_open,
 	.close = sq_close,

@@ -9,6 +9,8 @@
  *   sqlite_file.c    paths, permissions, locks of the file beside the database
  *   sqlite_ops.c     one function per request
  *   sqlite_settle.c  one function per settle operation
+ *   sqlite_keep.c    messages of another queue
+ *   sqlite_load.c    what an earlier life left
  *   sqlite_mount.c   who has the queue mounted; taking over from the dead
  *   sqlite_wal.c     a log whose length does not change
  *   sqlite_watch.c   noticing the commits of other mounts
@@ -139,6 +141,19 @@ void sq_worker_stop(struct sq *s);
 
 /* sqlite_ops.c, sqlite_settle.c, sqlite_mount.c */
 int sq_op(struct sq *s, struct driver_req *req);
+/* One more in the array, from a row with the columns of MSG_COLS. */
+int sq_push_msg(struct sq *s, sqlite3_stmt *st, struct driver_msg **msgs, unsigned *n);
+char *sq_format_receipt(struct sq *s, int64_t n);
+int sq_need_body(struct sq *s, int64_t id, struct blob **out);
+/* *out = a copy of column I, or NULL where it is NULL. */
+int sq_copy_text(struct sq *s, sqlite3_stmt *st, int i, char **out);
+/* An instant of the file, on this process's monotonic clock; and one to come. */
+int64_t sq_mono_of(int64_t wall_us);
+int64_t sq_us_from_now(int64_t ns);
+int sq_load(struct sq *s, struct driver_req *req);
+int sq_keep(struct sq *s, struct driver_req *req);
+int sq_recall(struct sq *s, struct driver_req *req);
+int sq_keep_purge(struct sq *s);
 void sq_settle(struct sq *s, struct settle *it);
 int sq_mount_enter(struct sq *s, const char *identity);
 int sq_mount_peers(struct sq *s, struct driver_req *req);

@@ -74,6 +74,8 @@ static int bury_mount(struct sq *s, int64_t n)
 	if (r == 0)
 		r = sq_exec(s, SQ_MOUNT_ADOPT, "ii", n, s->mount);
 	if (r >= 0)
+		r = sq_exec(s, SQ_MOUNT_FORGET, "i", n);
+	if (r >= 0)
 		r = sq_exec(s, SQ_MOUNT_DROP, "i", n);
 	return r < 0 ? r : 0;
 }
@@ -127,6 +129,8 @@ int sq_mount_enter(struct sq *s, const char *identity)
 		r = sq_exec(s, SQ_MOUNT_ALIVE, "ii", s->mount, (int64_t)1);
 	if (r >= 0)
 		r = take_over(s);
+	if (r == 0)
+		r = sq_keep_purge(s);
 	if (r == 0)
 		r = sq_commit(s);
 	if (r < 0)

@@ -9,12 +9,12 @@
 #include "sqlite_int.h"
 
 /* An instant of table message, on this process's monotonic clock. */
-static int64_t mono_of(int64_t wall_us)
+int64_t sq_mono_of(int64_t wall_us)
 {
 	return clock_mono() + (wall_us * NS_PER_US - clock_wall());
 }
 
-static int64_t us_from_now(int64_t ns)
+int64_t sq_us_from_now(int64_t ns)
 {
 	return clock_add(clock_wall(), ns) / NS_PER_US;
 }
@@ -38,7 +38,7 @@ static char *format_id(struct sq *s, int64_t id)
 	return NULL;
 }
 
-static char *format_receipt(struct sq *s, int64_t n)
+char *sq_format_receipt(struct sq *s, int64_t n)
 {
 	char *p;
 
@@ -49,7 +49,7 @@ static char *format_receipt(struct sq *s, int64_t n)
 }
 
 /* *out = a copy of column I, or NULL where it is NULL. */
-static int copy_text(struct sq *s, sqlite3_stmt *st, int i, char **out)
+int sq_copy_text(struct sq *s, sqlite3_stmt *st, int i, char **out)
 {
 	const char *text = (const char *)sqlite3_column_text(st, i);
 
@@ -78,7 +78,7 @@ static int read_body(struct sq *s, enum sq_stmt n, int64_t id, struct blob **out
 	return r;
 }
 
-static int need_body(struct sq *s, int64_t id, struct blob **out)
+int sq_need_body(struct sq *s, int64_t id, struct blob **out)
 {
 	int r = read_body(s, SQ_BODY, id, out);
 
@@ -89,7 +89,7 @@ static int need_body(struct sq *s, int64_t id, struct blob **out)
 
 /* A message as a row with the columns of MSG_COLS; the receipt is a number
  * until it is leased. One more in the array. */
-static int push_msg(struct sq *s, sqlite3_stmt *st, struct driver_msg **msgs, unsigned *n)
+int sq_push_msg(struct sq *s, sqlite3_stmt *st, struct driver_msg **msgs, unsigned *n)
 {
 	struct driver_msg *m = *msgs;
 	bool full = *n == 0 || (*n >= 16 && (*n & (*n - 1)) == 0);
@@ -110,7 +110,7 @@ static int push_msg(struct sq *s, sqlite3_stmt *st, struct driver_msg **msgs, un
 	m->id = format_id(s, sqlite3_column_int64(st, 0));
 	if (!m->id)
 		return -ENOMEM;
-	return copy_text(s, st, 6, &m->given);
+	return sq_copy_text(s, st, 6, &m->given);
 }
 
 /* RECEIVE */
@@ -149,7 +149,7 @@ static int pick(struct sq *s, struct driver_req *req)
 		bytes += (uint64_t)sqlite3_column_int64(st, 2);
 		if (req->u.receive.n > 0 && bytes > req->u.receive.max_bytes)
 			break;
-		r = push_msg(s, st, &req->u.receive.msgs, &req->u.receive.n);
+		r = sq_push_msg(s, st, &req->u.receive.msgs, &req->u.receive.n);
 		if (r < 0)
 			break;
 		s->receipts[req->u.receive.n - 1] = sqlite3_column_int64(st, 5);
@@ -168,9 +168,9 @@ static int lease(struct sq *s, struct driver_msg *m, int64_t receipt, int64_t un
 	s->state.waiting--;
 	s->state.leased++;
 	m->dequeue_count++;
-	m->lease_until_ns = mono_of(until_us);
-	m->receipt = format_receipt(s, receipt + 1);
-	return m->receipt ? need_body(s, id, &m->body) : -ENOMEM;
+	m->lease_until_ns = sq_mono_of(until_us);
+	m->receipt = sq_format_receipt(s, receipt + 1);
+	return m->receipt ? sq_need_body(s, id, &m->body) : -ENOMEM;
 }
 
 /* The own leases are left out: whoever holds them renews them. The index has the
@@ -183,7 +183,7 @@ static int next_due(struct sq *s, int64_t *due)
 
 static int op_receive(struct sq *s, struct driver_req *req)
 {
-	int64_t until_us = us_from_now(req->u.receive.lease_ns), due;
+	int64_t until_us = sq_us_from_now(req->u.receive.lease_ns), due;
 	int r;
 
 	if (req->u.receive.max == 0)
@@ -197,7 +197,7 @@ static int op_receive(struct sq *s, struct driver_req *req)
 		r = next_due(s, &due);
 	if (r == 0)
 		req->u.receive.next_due_ns =
-			due == INT64_MAX ? CLOCK_NEVER : mono_of(due);
+			due == INT64_MAX ? CLOCK_NEVER : sq_mono_of(due);
 	return r;
 }
 
@@ -314,12 +314,28 @@ static int op_draft_send(struct sq *s, struct driver_req *req)
 	return req->u.draft.msg_id ? 0 : -ENOMEM;
 }
 
-static int op_draft_drop(struct sq *s, struct driver_req *req)
+static int op_draft_seal(struct sq *s, struct driver_req *req)
 {
-	int r = sq_exec(s, SQ_DRAFT_DELETE, "ii", req->u.draft.id, s->mount);
+	int r = sq_exec(s, SQ_DRAFT_SEAL, "ii", req->u.draft.id, s->mount);
 
 	if (r == 0)
 		return -ENOENT;
+	return r < 0 ? r : 0;
+}
+
+/* That of a sealed one means that the service has it: the others may look. */
+static int op_draft_drop(struct sq *s, struct driver_req *req)
+{
+	int64_t sealed = 0;
+	int r;
+
+	sq_start(s, SQ_DRAFT_SEALED, "i", req->u.draft.id);
+	r = sq_int(s, SQ_DRAFT_SEALED, &sealed, 0);
+	if (r == 0)
+		r = sq_exec(s, SQ_DRAFT_DELETE, "ii", req->u.draft.id, s->mount);
+	if (r == 0)
+		return -ENOENT;
+	s->ring = s->ring || sealed;
 	if (r > 0)
 		r = sq_exec(s, SQ_BODY_DELETE, "i", req->u.draft.id);
 	return r < 0 ? r : 0;
@@ -332,91 +348,6 @@ static int op_sync(struct sq *s, struct driver_req *req)
 	return 0;
 }
 
-/* LOAD */
-
-static int push_draft(struct sq *s, sqlite3_stmt *st, struct driver_req *req)
-{
-	unsigned n = req->u.load.n_drafts;
-	struct driver_draft *d = realloc(req->u.load.drafts, (n + 1) * sizeof(*d));
-	int r;
-
-	if (!d)
-		return sq_oom(s);
-	req->u.load.drafts = d;
-	req->u.load.n_drafts++;
-	d += n;
-	*d = (struct driver_draft){
-		.id = sqlite3_column_int64(st, 0),
-		.begun_ns = sqlite3_column_int64(st, 2),
-		.mode = (uint32_t)sqlite3_column_int64(st, 3),
-		.uid = (uint32_t)sqlite3_column_int64(st, 4),
-		.gid = (uint32_t)sqlite3_column_int64(st, 5),
-	};
-	r = copy_text(s, st, 1, &d->name);
-	return r < 0 ? r : need_body(s, d->id, &d->body);
-}
-
-static int load_drafts(struct sq *s, struct driver_req *req)
-{
-	sqlite3_stmt *st = sq_start(s, SQ_DRAFTS, "i", s->mount);
-	int r;
-
-	while ((r = sq_step(s, st)) > 0) {
-		r = push_draft(s, st, req);
-		if (r < 0)
-			break;
-	}
-	sqlite3_reset(st);
-	return r < 0 ? r : 0;
-}
-
-static int push_leased(struct sq *s, sqlite3_stmt *st, struct driver_req *req)
-{
-	int r = push_msg(s, st, &req->u.load.msgs, &req->u.load.n_msgs);
-	struct driver_msg *m;
-
-	if (r < 0)
-		return r;
-	m = &req->u.load.msgs[req->u.load.n_msgs - 1];
-	m->receipt = format_receipt(s, sqlite3_column_int64(st, 5) + 1);
-	if (!m->receipt)
-		return -ENOMEM;
-	return copy_text(s, st, 7, &m->record);
-}
-
-static int load_leased(struct sq *s, struct driver_req *req)
-{
-	sqlite3_stmt *st = sq_start(s, SQ_LEASED, "i", s->mount);
-	int r;
-
-	while ((r = sq_step(s, st)) > 0) {
-		r = push_leased(s, st, req);
-		if (r < 0)
-			break;
-	}
-	sqlite3_reset(st);
-	return r < 0 ? r : 0;
-}
-
-static int op_load(struct sq *s, struct driver_req *req)
-{
-	int64_t until_us = us_from_now(req->u.load.lease_ns);
-	int r = load_drafts(s, req);
-
-	if (r == 0)
-		r = load_leased(s, req);
-	for (unsigned i = 0; r == 0 && i < req->u.load.n_msgs; i++) {
-		struct driver_msg *m = &req->u.load.msgs[i];
-		int64_t id = strtoll(m->id, NULL, 10);
-
-		r = sq_exec(s, SQ_LEASE_AGAIN, "ii", id, until_us);
-		if (r >= 0)
-			r = need_body(s, id, &m->body);
-		m->lease_until_ns = mono_of(until_us);
-	}
-	return r;
-}
-
 /* DEAD_*, DEPTH */
 
 static int op_dead_list(struct sq *s, struct driver_req *req)
@@ -425,9 +356,9 @@ static int op_dead_list(struct sq *s, struct driver_req *req)
 	int r;
 
 	while ((r = sq_step(s, st)) > 0) {
-		r = push_msg(s, st, &req->u.dead.msgs, &req->u.dead.n);
+		r = sq_push_msg(s, st, &req->u.dead.msgs, &req->u.dead.n);
 		if (r == 0)
-			r = copy_text(
+			r = sq_copy_text(
 				s, st, 7, &req->u.dead.msgs[req->u.dead.n - 1].reason);
 		if (r < 0)
 			break;
@@ -468,11 +399,14 @@ int sq_op(struct sq *s, struct driver_req *req)
 		[DRIVER_DRAFT_PUT] = op_draft_put,
 		[DRIVER_DRAFT_NAME] = op_draft_name,
 		[DRIVER_DRAFT_SEND] = op_draft_send,
+		[DRIVER_DRAFT_SEAL] = op_draft_seal,
 		[DRIVER_DRAFT_DROP] = op_draft_drop,
-		[DRIVER_LOAD] = op_load,
+		[DRIVER_LOAD] = sq_load,
 		[DRIVER_DEAD_LIST] = op_dead_list,
 		[DRIVER_DEAD_READ] = op_dead_read,
 		[DRIVER_PEERS] = sq_mount_peers,
+		[DRIVER_KEEP] = sq_keep,
+		[DRIVER_RECALL] = sq_recall,
 	};
 
 	return ops[req->op](s, req);

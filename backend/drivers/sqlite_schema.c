@@ -19,13 +19,25 @@
 #include "sqlite_int.h"
 
 #define APPLICATION_ID 0x73706f6c /* "spol" */
-#define USER_VERSION   1
+#define USER_VERSION   2
 #define STRING(x)      #x
 #define STRING_OF(x)   STRING(x)
 
 /* What a receive turns back into waiting messages at one go: a bound on how
  * long the worker is kept when very many fall due at once. */
 #define DUE_AT_ONCE "4096"
+
+/*
+ * Since version 2: drafts that are complete, and messages of another queue
+ * (sqlite_keep.c). A kept message with a record is claimed here.
+ */
+static const char version_2[] =
+	"ALTER TABLE draft ADD COLUMN outbox INTEGER NOT NULL DEFAULT 0;"
+	"CREATE TABLE kept("
+	"id TEXT PRIMARY KEY, mount INTEGER, receipt TEXT, enqueued_us INTEGER,"
+	"lease_until_us INTEGER, attempts INTEGER NOT NULL, dequeue_count INTEGER,"
+	"record TEXT, data BLOB, reason TEXT, seen_us INTEGER NOT NULL DEFAULT 0);"
+	"PRAGMA user_version=" STRING_OF(USER_VERSION) ";";
 
 static const char tables[] =
 	"CREATE TABLE state("
@@ -55,9 +67,7 @@ static const char tables[] =
 	"n INTEGER PRIMARY KEY, identity TEXT NOT NULL UNIQUE,"
 	"alive INTEGER NOT NULL DEFAULT 1, hungry INTEGER NOT NULL DEFAULT 0,"
 	"consumed_ns INTEGER NOT NULL DEFAULT 0);"
-	"PRAGMA application_id=" STRING_OF(
-		APPLICATION_ID) ";"
-				"PRAGMA user_version=" STRING_OF(USER_VERSION) ";";
+	"PRAGMA application_id=" STRING_OF(APPLICATION_ID) ";";
 
 /* The columns that sqlite_ops.c reads a message from. */
 #define MSG_COLS "id,enqueued_us,size,attempts,dequeue_count,receipt,given,"
@@ -118,10 +128,13 @@ const char *const sq_sql[SQ_STMTS] = {
 	[SQ_DRAFT_NAME] = "UPDATE draft SET name=?3 WHERE id=?1 AND mount=?2",
 	[SQ_DRAFT_SEND] = "INSERT INTO message(id,enqueued_us,size,given)"
 			  " SELECT id,?3,size,?4 FROM draft WHERE id=?1 AND mount=?2",
+	[SQ_DRAFT_SEAL] = "UPDATE draft SET outbox=1 WHERE id=?1 AND mount=?2",
+	[SQ_DRAFT_SEALED] = "SELECT outbox FROM draft WHERE id=?1",
 	[SQ_DRAFT_DELETE] = "DELETE FROM draft WHERE id=?1 AND mount=?2",
 
-	[SQ_DRAFTS] = "SELECT id,name,begun_ns,mode,uid,gid FROM draft WHERE mount=?1"
-		      " ORDER BY id",
+	[SQ_DRAFTS] =
+		"SELECT id,name,begun_ns,mode,uid,gid,outbox FROM draft WHERE mount=?1"
+		" ORDER BY id",
 	[SQ_LEASED] = "SELECT " MSG_COLS "record FROM message"
 		      " WHERE visible_at>0 AND mount=?1 ORDER BY enqueued_us",
 	[SQ_LEASE_AGAIN] = "UPDATE message SET visible_at=?2,receipt=receipt+1"
@@ -137,8 +150,22 @@ const char *const sq_sql[SQ_STMTS] = {
 	[SQ_MOUNT_RETURN] = "UPDATE message SET visible_at=0,mount=NULL"
 			    " WHERE visible_at>0 AND mount=?1 AND record IS NULL",
 	[SQ_MOUNT_ADOPT] = "UPDATE draft SET mount=?2 WHERE mount=?1",
+	[SQ_MOUNT_FORGET] = "UPDATE kept SET mount=NULL WHERE mount=?1",
 	[SQ_MOUNT_DROP] = "DELETE FROM mount WHERE n=?1 AND NOT EXISTS(SELECT 1 FROM"
 			  " message WHERE visible_at>0 AND mount=?1)",
+
+	[SQ_KEEP] = "INSERT OR REPLACE INTO kept(id,mount,receipt,enqueued_us,"
+		    "lease_until_us,attempts,dequeue_count,record,data)"
+		    " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9)",
+	[SQ_KEEP_RENEW] = "UPDATE kept SET receipt=?2,lease_until_us=?3 WHERE id=?1",
+	[SQ_KEEP_COUNT] = "INSERT OR REPLACE INTO kept(id,attempts,reason,seen_us)"
+			  " VALUES(?1,?2,?3,?4)",
+	[SQ_KEEP_FORGET] = "DELETE FROM kept WHERE id=?1",
+	[SQ_KEEP_PURGE] = "DELETE FROM kept WHERE record IS NULL AND seen_us<?1",
+	[SQ_KEPT] = "SELECT id,enqueued_us,length(data),attempts,dequeue_count,receipt,"
+		    "NULL,record,lease_until_us,data FROM kept"
+		    " WHERE mount=?1 AND record IS NOT NULL",
+	[SQ_RECALL] = "SELECT attempts,reason,record IS NOT NULL FROM kept WHERE id=?1",
 };
 
 static int int_of(struct sq *s, const char *sql, int64_t *out)
@@ -155,7 +182,7 @@ static int int_of(struct sq *s, const char *sql, int64_t *out)
 	return r < 0 ? r : 0;
 }
 
-/* 1: ours. 0: empty, to be made. */
+/* The version of a file that is ours; 0: empty, to be made. */
 static int judge(struct sq *s, int64_t app, int64_t version, int64_t tables_n)
 {
 	if (app == 0 && version == 0 && tables_n == 0)
@@ -165,7 +192,7 @@ static int judge(struct sq *s, int64_t app, int64_t version, int64_t tables_n)
 			s, -EINVAL, "it is an SQLite database, but not a spoolfs queue");
 	if (version > USER_VERSION)
 		return sq_say(s, -EINVAL, "it was made by a newer version of spoolfs");
-	return 1;
+	return (int)version;
 }
 
 /* In one transaction: another process may be making the tables just now. */
@@ -233,13 +260,16 @@ static int make_wal(struct sq *s)
 /* The caller keeps other processes from doing the same (sqlite_file.c). */
 static int make_tables(struct sq *s)
 {
-	int r = identify(s);
+	int version = identify(s);
+	int r;
 
-	if (r != 0)
-		return r < 0 ? r : 0;
+	if (version < 0 || version == USER_VERSION)
+		return version < 0 ? version : 0;
 	r = sq_script(s, "BEGIN IMMEDIATE");
-	if (r == 0)
+	if (r == 0 && version == 0)
 		r = sq_script(s, tables);
+	if (r == 0)
+		r = sq_script(s, version_2);
 	if (r == 0)
 		r = sq_script(s, "COMMIT");
 	return r;

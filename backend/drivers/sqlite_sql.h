@@ -38,6 +38,8 @@ enum sq_stmt {
 	SQ_DRAFT_SET,
 	SQ_DRAFT_NAME,
 	SQ_DRAFT_SEND,
+	SQ_DRAFT_SEAL,
+	SQ_DRAFT_SEALED,
 	SQ_DRAFT_DELETE,
 	/* lists */
 	SQ_DRAFTS,
@@ -53,7 +55,16 @@ enum sq_stmt {
 	SQ_APPETITE,
 	SQ_MOUNT_RETURN,
 	SQ_MOUNT_ADOPT,
+	SQ_MOUNT_FORGET,
 	SQ_MOUNT_DROP,
+	/* messages of another queue */
+	SQ_KEEP,
+	SQ_KEEP_RENEW,
+	SQ_KEEP_COUNT,
+	SQ_KEEP_FORGET,
+	SQ_KEEP_PURGE,
+	SQ_KEPT,
+	SQ_RECALL,
 
 	SQ_STMTS
 };

@@ -30,7 +30,8 @@ static bool op_writes(enum driver_op op)
 
 static bool op_is_durable(enum driver_op op)
 {
-	return op == DRIVER_SEND || op == DRIVER_DRAFT_PUT || op == DRIVER_SYNC;
+	return op == DRIVER_SEND || op == DRIVER_DRAFT_PUT || op == DRIVER_DRAFT_SEAL ||
+	       op == DRIVER_SYNC;
 }
 
 /* The id of a new draft is negative until its transaction has been committed:

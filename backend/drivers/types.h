@@ -55,11 +55,14 @@ struct settle {
 	unsigned attempts;  /* RELEASE, BURY: the new count */
 	const char *reason; /* BURY */
 	const char *record; /* CLAIM: opaque text, at most DRIVER_RECORD_MAX */
+	struct blob *body;  /* BURY: a FAR driver needs it: there it is sent anew */
 	/* answers */
 	int err;                /* of the closed set; each item on its own */
 	char *new_receipt;      /* RENEW: the receipt to use from now on; the
 				   caller frees it. NULL: unchanged */
 	int64_t lease_until_ns; /* RENEW: monotonic */
+	char *new_id;           /* BURY: of the dead letter where that is another;
+				   the caller frees it. NULL: the same */
 	void *arg;              /* the caller's */
 };
 
@@ -85,7 +88,7 @@ struct keep {
 	unsigned attempts, dequeue_count;
 	const char *reason;
 	/* RECALL's answers: attempts (one more than was counted when a claim was
-	 * never ended), and the reason, for the caller to free. Not found: 0, NULL */
+	 * never ended), and the reason (driver_req_fini() frees it). Else 0, NULL */
 	unsigned known_attempts;
 	char *known_reason;
 };

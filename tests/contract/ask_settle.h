@@ -80,4 +80,18 @@ static inline int64_t ask_draft(
 	return req.u.draft.id;
 }
 
+/* Sends draft ID, which holds TEXT; driver_req_fini() the answer. */
+static inline struct driver_req ask_draft_send(
+	struct bed *b, int64_t id, const char *text, const char *given)
+{
+	struct driver_req req = {.op = DRIVER_DRAFT_SEND};
+
+	req.u.draft.id = id;
+	req.u.draft.given = given;
+	req.u.draft.body = ask_blob(text);
+	CHECK_INT(ask(b, &req), 0);
+	blob_unref(req.u.draft.body);
+	return req;
+}
+
 #endif

@@ -24,6 +24,10 @@ struct bed {
 	unsigned changes; /* how often on_change was called */
 };
 
+/* Beside the capabilities: the leases of a mount that ended are given to its next
+ * life, or back; a service lets them run out. */
+#define BED_NEAR (1u << 30)
+
 /* The drivers under test. */
 struct bed_factory {
 	const char *name;

@@ -74,13 +74,12 @@ static void step_send(struct model *m)
 
 static void step_draft(struct model *m)
 {
-	struct driver_req req = {.op = DRIVER_DRAFT_SEND};
+	struct driver_req req;
 	struct item *it;
 
 	if (m->sent == N)
 		return;
-	req.u.draft.id = ask_draft(m->b, 0, "name", "body");
-	CHECK_INT(ask(m->b, &req), 0);
+	req = ask_draft_send(m->b, ask_draft(m->b, 0, "name", "body"), "body", NULL);
 	it = &m->items[m->sent++];
 	it->id = req.u.draft.msg_id;
 	it->where = WAITING;
@@ -231,7 +230,8 @@ static void finish(struct model *m)
 	}
 }
 
-CONTRACT(a_queue_does_what_its_model_does, DRIVER_STORE | DRIVER_ATTEMPTS | DRIVER_DEAD)
+CONTRACT(a_queue_does_what_its_model_does,
+	BED_NEAR | DRIVER_STORE | DRIVER_ATTEMPTS | DRIVER_DEAD)
 {
 	for (uint64_t seed = 1; seed <= 3; seed++) {
 		struct model m = {.b = b, .seed = seed};

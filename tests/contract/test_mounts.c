@@ -203,7 +203,7 @@ static void close_bed(struct bed *b)
 	b->d = NULL;
 }
 
-CONTRACT(a_killed_mount_leaves_its_unread_to_the_next, BOTH)
+CONTRACT(a_killed_mount_leaves_its_unread_to_the_next, BED_NEAR | BOTH)
 {
 	struct driver_req got, load;
 	pid_t pid;
@@ -226,7 +226,7 @@ CONTRACT(a_killed_mount_leaves_its_unread_to_the_next, BOTH)
 	driver_req_fini(&load);
 }
 
-CONTRACT(a_killed_mount_comes_back_to_what_it_had, BOTH)
+CONTRACT(a_killed_mount_comes_back_to_what_it_had, BED_NEAR | BOTH)
 {
 	struct driver_req load;
 	pid_t pid;
@@ -243,7 +243,7 @@ CONTRACT(a_killed_mount_comes_back_to_what_it_had, BOTH)
 	driver_req_fini(&load);
 }
 
-CONTRACT(its_claims_are_kept_for_it_while_others_open, BOTH)
+CONTRACT(its_claims_are_kept_for_it_while_others_open, BED_NEAR | BOTH)
 {
 	struct driver_req load;
 	struct driver *child;
@@ -261,7 +261,7 @@ CONTRACT(its_claims_are_kept_for_it_while_others_open, BOTH)
 	driver_close(child);
 }
 
-CONTRACT(the_end_of_a_mount_is_seen_by_those_that_live, BOTH)
+CONTRACT(the_end_of_a_mount_is_seen_by_those_that_live, BED_NEAR | BOTH)
 {
 	struct driver_req req;
 	pid_t pid;

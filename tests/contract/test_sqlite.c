@@ -333,7 +333,7 @@ TEST(damaged_pages_are_an_error_and_no_crash)
 	driver_close(b.d);
 	b.d = NULL;
 	CHECK_INT(stat(b.path, &st), 0);
-	for (off_t at = 10 * 4096; at < st.st_size; at += 4096)
+	for (off_t at = 14 * 4096; at < st.st_size; at += 4096)
 		write_file(b.path, junk, sizeof(junk), at);
 	b.d = ask_open(&b, "bed");
 	req.u.receive.max = 1000;
