@@ -22,6 +22,9 @@ WIRE += backend/wire/sign_date.c
 WIRE += backend/wire/sign_sas.c
 
 DRIVERS :=
+DRIVERS += backend/drivers/azure_error.c
+DRIVERS += backend/drivers/azure_source.c
+DRIVERS += backend/drivers/azure_xml.c
 DRIVERS += backend/drivers/driver.c
 DRIVERS += backend/drivers/registry.c
 DRIVERS += backend/drivers/relay.c
