@@ -69,6 +69,7 @@ ENGINE += backend/engine/poller.c
 ENGINE += backend/engine/procfs.c
 ENGINE += backend/engine/procs.c
 ENGINE += backend/engine/run_end.c
+ENGINE += backend/engine/sending.c
 ENGINE += backend/engine/sent.c
 ENGINE += backend/engine/share.c
 ENGINE += backend/engine/store.c

@@ -55,7 +55,7 @@ struct engine {
 
 	/* outbox */
 	struct draft_list drafts, outbox, sent;
-	unsigned n_drafts, n_outbox, n_sent, n_stale;
+	unsigned n_drafts, n_outbox, n_sending, n_sent, n_stale;
 	size_t sent_bytes;
 	unsigned store_busy; /* requests under way */
 	uint64_t serial;
@@ -124,7 +124,8 @@ void peers_tell(struct engine *e);
 void peers_changed(struct engine *e);
 void peers_init(struct engine *e);
 
-/* draft.c, sent.c, outbox.c */
+/* draft.c, sent.c, sending.c, outbox.c */
+void sending_init(struct engine *e);
 struct draft *draft_new(struct engine *e, const char *name);
 /* Takes D out of the list its state says. */
 void draft_unlist(struct engine *e, struct draft *d);

@@ -54,9 +54,11 @@ static void put_answered(struct driver_req *req)
 		blob_unref(d->stored);
 		d->stored = s->body;
 		s->body = NULL;
+		d->unfit = !driver_carries(e->driver, d->stored->data, d->stored->len);
 	}
 	store_free(s);
-	draft_answer_flushes(d, d->stored_version, d->put_err);
+	draft_answer_flushes(
+		d, d->stored_version, !d->put_err && d->unfit ? -EILSEQ : d->put_err);
 	if (d->state == DRAFT_DROPPED) /* meanwhile: the store has it now */
 		draft_drop_stored(e, d);
 	draft_advance(e, d);
@@ -96,7 +98,7 @@ static void put(struct engine *e, struct draft *d)
 void draft_flush(struct engine *e, struct draft *d, struct draft_flush *f)
 {
 	if (d->stored_version == d->version || d->state == DRAFT_DROPPED || d->refused) {
-		f->fn(f, d->refused ? -EFBIG : 0);
+		f->fn(f, d->refused ? -EFBIG : d->unfit ? -EILSEQ : 0);
 		return;
 	}
 	f->version = d->version;
@@ -104,21 +106,7 @@ void draft_flush(struct engine *e, struct draft *d, struct draft_flush *f)
 	put(e, d);
 }
 
-/* ---- sending ---- */
-
-static void outbox_retry_later(struct engine *e, const struct driver_req *req)
-{
-	int64_t sleep;
-
-	barrier_fail(e, -EIO);
-	if (e->outbox_failed && loop_timer_is_set(&e->outbox_timer))
-		return; /* the same outage */
-	sleep = backoff_empty(&e->outbox_retry, engine_random(e));
-	if (req->retry_after_ns > sleep)
-		sleep = req->retry_after_ns;
-	e->outbox_failed = true;
-	loop_timer_set(e->loop, &e->outbox_timer, clock_mono() + sleep);
-}
+/* ---- what is not sent ---- */
 
 /* Closed and not to be sent: it waits in .drafts/, if it could be stored. */
 static void keep(struct engine *e, struct draft *d)
@@ -133,94 +121,17 @@ static void keep(struct engine *e, struct draft *d)
 	engine_changed(e);
 }
 
-/* The backend will never take it as it is: back to .drafts/, for people. */
-static bool is_refused(int err)
-{
-	return err == -EMSGSIZE || err == -EILSEQ || err == -EINVAL;
-}
-
-static void take_back(struct engine *e, struct draft *d)
+void draft_take_back(struct engine *e, struct draft *d)
 {
 	log_error("outbox", "the backend refuses it, kept in .drafts name=%s", d->name);
 	draft_unlist(e, d);
 	barrier_leave(e, &d->ticket);
+	d->sealed = false;
 	d->state = DRAFT_OPEN;
 	TAILQ_INSERT_TAIL(&e->drafts, d, link);
 	e->n_drafts++;
 	d->cut = true;
 	keep(e, d);
-}
-
-static void end_outage(struct engine *e)
-{
-	if (!e->outbox_failed)
-		return;
-	e->outbox_failed = false;
-	loop_timer_clear(e->loop, &e->outbox_timer);
-	backoff_hit(&e->outbox_retry);
-	outbox_flush(e);
-}
-
-static void send_answered(struct driver_req *req)
-{
-	struct store_req *s = req->arg;
-	struct engine *e = store_answered(s, "sending");
-	struct draft *d = s->d;
-
-	d->sending = false;
-	if (is_refused(req->err)) {
-		take_back(e, d);
-	} else if (req->err && (req->err != -ENOENT || req->op == DRIVER_SEND)) {
-		outbox_retry_later(e, req);
-	} else {
-		sent_add(e, d);
-		end_outage(e);
-	}
-	store_free(s);
-	engine_check_end(e);
-}
-
-static void send_now(struct engine *e, struct draft *d)
-{
-	bool empty = !d->store_id;
-	struct store_req *s =
-		store_req(e, d, empty ? DRIVER_SEND : DRIVER_DRAFT_SEND, send_answered);
-
-	if (s && !(s->name = strdup(d->name))) {
-		store_free(s);
-		s = NULL;
-	}
-	if (s && empty && !(s->body = blob_create("", 0))) {
-		store_free(s);
-		s = NULL;
-	}
-	if (!s) {
-		loop_timer_set(e->loop, &e->outbox_timer, clock_mono() + NS_PER_S);
-		return;
-	}
-	d->sending = true;
-	if (empty) {
-		memset(&s->req.u, 0, sizeof(s->req.u));
-		s->req.u.send.given = s->name;
-		s->req.u.send.body = s->body;
-	} else {
-		s->req.u.draft.given = s->name;
-	}
-	store_submit(s);
-}
-
-/* Into the outbox: from now on it is the backend's as soon as it takes it. */
-static void send(struct engine *e, struct draft *d)
-{
-	draft_unlist(e, d);
-	d->state = DRAFT_SENDING;
-	if (!d->ticket.open)
-		barrier_enter(e, &d->ticket);
-	TAILQ_INSERT_TAIL(&e->outbox, d, link);
-	e->n_outbox++;
-	if (!e->outbox_failed || TAILQ_FIRST(&e->outbox) == d)
-		send_now(e, d);
-	engine_changed(e);
 }
 
 /* The close of what could not be stored said so: what was stored before stays a
@@ -246,6 +157,12 @@ static void give_up(struct engine *e, struct draft *d)
 	draft_reap(e, d);
 }
 
+/* An empty message needs no draft where it is durable as soon as it is sent. */
+static bool must_be_put(const struct engine *e, const struct draft *d)
+{
+	return driver_can(e->driver, DRIVER_FAR) && !d->store_id && !d->keep && !d->cut;
+}
+
 void draft_advance(struct engine *e, struct draft *d)
 {
 	if (d->state == DRAFT_DROPPED) {
@@ -266,17 +183,17 @@ void draft_advance(struct engine *e, struct draft *d)
 		give_up(e, d);
 		return;
 	}
-	if (d->stored_version != d->version) {
+	if (d->stored_version != d->version || must_be_put(e, d)) {
 		if (d->put_err)
 			give_up(e, d);
 		else
 			put(e, d);
 		return;
 	}
-	if (d->keep || d->cut)
+	if (d->keep || d->cut || d->unfit)
 		keep(e, d);
 	else
-		send(e, d);
+		outbox_send(e, d);
 }
 
 void draft_close(struct engine *e, struct draft *d)
@@ -313,26 +230,6 @@ static void tell_stale(void *arg)
 	loop_timer_set(e->loop, &e->stale_timer, next);
 }
 
-static void retry(void *arg)
-{
-	struct engine *e = arg;
-	struct draft *d = TAILQ_FIRST(&e->outbox);
-
-	if (d && !d->sending)
-		send_now(e, d);
-	if (d && !e->outbox_failed)
-		outbox_flush(e);
-}
-
-void outbox_flush(struct engine *e)
-{
-	struct draft *d;
-
-	TAILQ_FOREACH (d, &e->outbox, link)
-		if (!d->sending)
-			send_now(e, d);
-}
-
 bool outbox_idle(const struct engine *e)
 {
 	return !e->store_busy && TAILQ_EMPTY(&e->outbox);
@@ -354,6 +251,7 @@ void outbox_load(struct engine *e, struct driver_draft *drafts, unsigned n)
 		d->uid = drafts[i].uid;
 		d->gid = drafts[i].gid;
 		d->keep = !drafts[i].outbox;
+		d->sealed = drafts[i].outbox;
 		e->ev.draft_found(e->ev.arg, d);
 		draft_advance(e, d);
 	}
@@ -361,19 +259,11 @@ void outbox_load(struct engine *e, struct driver_draft *drafts, unsigned n)
 
 void outbox_init(struct engine *e)
 {
-	static const struct backoff_config cfg = {
-		.floor_ns = NS_PER_S,
-		.ceiling_ns = 60 * NS_PER_S,
-		.factor = 2,
-		.jitter_percent = 20,
-	};
-
 	TAILQ_INIT(&e->drafts);
 	TAILQ_INIT(&e->outbox);
 	sent_init(e);
 	loop_timer_init(&e->stale_timer, tell_stale, e);
-	loop_timer_init(&e->outbox_timer, retry, e);
-	backoff_init(&e->outbox_retry, &cfg);
+	sending_init(e);
 }
 
 static void free_all(struct engine *e, struct draft_list *list)

@@ -20,6 +20,9 @@ enum draft_state {
 	DRAFT_DROPPED, /* discarded while still open */
 };
 
+/* Sends under way to a far service. */
+#define OUTBOX_FAR_MAX 16
+
 #define DRAFT_LINGER_NS ((int64_t)2000000000)
 #define DRAFT_STALE_NS  ((int64_t)600 * 1000000000)
 
@@ -38,12 +41,13 @@ struct draft {
 	bool keep;    /* not to be sent at the last close: its name is a draft's */
 	bool cut;     /* the last writer was ended by a signal */
 	bool refused; /* a write was refused as too large: never a message */
+	bool unfit;   /* the backend cannot carry what was stored last */
 	void *user;
 
 	TAILQ_ENTRY(draft) link;
 	int64_t store_id; /* 0: not in the store */
 	uint64_t version, stored_version, put_version;
-	bool putting, sending, stale_told;
+	bool putting, sealing, sealed, sending, stale_told;
 	unsigned naming; /* renames under way */
 	int put_err;
 	int64_t until_ns;   /* SENT: when it is forgotten */

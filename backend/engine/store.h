@@ -22,6 +22,10 @@ void store_submit(struct store_req *s);
 struct engine *store_answered(struct store_req *s, const char *what);
 void store_free(struct store_req *s);
 
+/* outbox.c: the backend will never take D: back to .drafts/, for people. */
+void draft_take_back(struct engine *e, struct draft *d);
+/* sending.c: D is complete, into the outbox with it. */
+void outbox_send(struct engine *e, struct draft *d);
 /* outbox.c: something about D is done: the next step, if nobody writes to it. */
 void draft_advance(struct engine *e, struct draft *d);
 /* Answers those who wait for VERSION or an earlier one; all when ERR. */
