@@ -13,6 +13,12 @@ BASE += backend/base/log.c
 BASE += backend/base/loop.c
 
 WIRE :=
+WIRE += backend/wire/account.c
+WIRE += backend/wire/account_conn.c
+WIRE += backend/wire/account_creds.c
+WIRE += backend/wire/account_expiry.c
+WIRE += backend/wire/account_file.c
+WIRE += backend/wire/account_prepare.c
 WIRE += backend/wire/encode.c
 WIRE += backend/wire/http.c
 WIRE += backend/wire/http_answer.c
@@ -20,6 +26,8 @@ WIRE += backend/wire/http_try.c
 WIRE += backend/wire/sign.c
 WIRE += backend/wire/sign_date.c
 WIRE += backend/wire/sign_sas.c
+WIRE += backend/wire/token.c
+WIRE += backend/wire/token_ask.c
 
 DRIVERS :=
 DRIVERS += backend/drivers/azure_error.c

@@ -17,6 +17,10 @@
  *      one); AZURE_POD_IDENTITY_AUTHORITY_HOST moves that, for tests too
  * A connection string UseDevelopmentStorage=true is the emulator's account.
  *
+ * A file stands for itself: the environment is not asked for what it lacks. It is
+ * watched and read again when it was changed; what cannot be used then leaves the
+ * credentials of before in use. The end of a SAS is announced in the log.
+ *
  * Nothing here is ever logged but kinds and names.
  */
 #ifndef SPOOLFS_WIRE_ACCOUNT_H
@@ -42,8 +46,8 @@ struct account_params {
  * Reads environment and file. 0, or -EACCES / -EINVAL / -ENOMEM with one line in
  * ERR: what was looked for, never a value. -EINVAL: they name another account.
  */
-int account_open(const struct account_params *p, struct account **out, char *err,
-	size_t err_len);
+int account_open(
+	const struct account_params *p, struct account **out, char *err, size_t err_len);
 void account_close(struct account *a); /* takes NULL */
 
 const char *account_name(const struct account *a);
@@ -52,9 +56,10 @@ const char *account_kind(const struct account *a);
 
 /* One request to the service. */
 struct account_call {
-	const char *method;
-	const char *origin; /* "https://acct.queue.core.windows.net" */
-	const char *path;   /* encoded, begins with '/' */
+	enum sign_form form;            /* how a shared key signs it */
+	const char *method;             /* a string constant */
+	const char *origin;             /* "https://acct.queue.core.windows.net" */
+	const char *path;               /* encoded, begins with '/' */
 	const struct sign_param *query; /* values not encoded */
 	size_t n_query;
 	const struct sign_param *headers; /* beyond those added here */
@@ -67,11 +72,15 @@ struct account_call {
  * Fills url, headers (x-ms-version, x-ms-date, Authorization and those of CALL),
  * method and body of REQ for one try made now; each try needs it anew.
  *   -EAGAIN  a token is being fetched: changed() will tell
- *   -EACCES  the last attempt to get one was refused; req->detail says why
+ *   -EACCES  the last attempt to get one was refused, or it must not travel to
+ *            ORIGIN, which is neither https:// nor this machine
+ *   -EINVAL  a header has a control character
  *   -ENOMEM
+ * req->detail says why. REQ was not sent, or is done; its url and headers are
+ * wiped first.
  */
-int account_prepare(struct account *a, const struct account_call *call,
-	struct http_req *req);
+int account_prepare(
+	struct account *a, const struct account_call *call, struct http_req *req);
 
 /* Every answer is shown to it: the service's Date corrects our clock, and a 401
  * or 403 makes it look for better credentials (file, new token) in the background. */

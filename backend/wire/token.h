@@ -30,7 +30,9 @@ struct token_params {
 	const char *authority; /* "https://login.microsoftonline.com" or other;
 				  IMDS, ENDPOINT: the endpoint's URL */
 	const char *tenant, *client, *secret, *file, *header;
-	void (*changed)(void *arg); /* a first or a better token, or a refusal */
+	/* A first or a better token, or a refusal; also from within token_get(). It
+	 * must not destroy the token. */
+	void (*changed)(void *arg);
 	void *arg;
 };
 
@@ -41,8 +43,9 @@ void token_destroy(struct token *t); /* takes NULL; forgets the secret */
 /*
  * The token, valid for some minutes still; borrowed until the next call. NULL
  * with *ERR -EAGAIN (being fetched, or the authority cannot be reached: retried
- * here with back-off) or -EACCES (refused; DETAIL says why, retried slowly).
- * The first call begins to fetch.
+ * here with back-off) or -EACCES (refused, retried slowly; or the assertion cannot
+ * be read, or thrice nobody was there for TOKEN_IMDS and there never was a token:
+ * these are retried with back-off). DETAIL says why. The first call begins to fetch.
  */
 const char *token_get(struct token *t, int *err, char *detail, size_t detail_len);
 /* The service refused it: fetch another, at most once in 30 s. */
