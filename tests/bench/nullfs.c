@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * nullfs COUNT SIZE MOUNTPOINT: what a FUSE file system costs that does nothing.
+ * nullfs COUNT SIZE MOUNTPOINT: what a FUSE filesystem costs that does nothing.
  *
  * One directory with COUNT files of SIZE bytes, all made up; reading, removing
  * and creating are answered from memory at once, and what is written vanishes.
@@ -8,7 +8,8 @@
  * one request for each wake-up), and so are the flags of its replies. Whatever
  * spoolfs needs beyond this is its own.
  *
- * Goes to the background once it is mounted; ends when it is unmounted.
+ * Stays in the foreground, so that who started it knows its pid; ends when it is
+ * unmounted.
  */
 #define FUSE_USE_VERSION FUSE_MAKE_VERSION(3, 12)
 
@@ -244,7 +245,7 @@ static int mount_and_serve(struct null *n, const char *mountpoint)
 		goto out;
 	if (fuse_session_mount(se, mountpoint) < 0)
 		goto destroy;
-	if (fuse_daemonize(0) == 0 && fuse_set_signal_handlers(se) == 0)
+	if (fuse_set_signal_handlers(se) == 0)
 		rc = serve(se);
 	fuse_remove_signal_handlers(se);
 	fuse_session_unmount(se);
