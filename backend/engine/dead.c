@@ -85,7 +85,8 @@ void dead_refresh(struct engine *e)
 {
 	struct driver_req *req;
 
-	if (!driver_can(e->driver, DRIVER_DEAD) || e->stopped)
+	if (!driver_can(e->driver, DRIVER_DEAD) || e->stopped ||
+		(driver_can(e->driver, DRIVER_FAR) && !e->cfg.receives))
 		return;
 	e->dead_again = e->dead_asked;
 	if (e->dead_asked)

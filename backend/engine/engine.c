@@ -9,9 +9,9 @@
 
 #include "claim.h"
 
-/* Depth is counted soon after something happened, but at most so often. */
-#define DEPTH_SOON_NS  (5 * NS_PER_MS)
-#define DEPTH_EVERY_NS (100 * NS_PER_MS)
+/* Who was refused does not knock all the time: access has to be given first, and
+ * where that can be seen the driver tells. */
+#define REFUSED_NS (300 * NS_PER_S)
 
 double engine_random(struct engine *e)
 {
@@ -40,8 +40,15 @@ void engine_error(struct engine *e, const char *what, const struct driver_req *r
 void engine_submit(struct engine *e, struct driver_req *req)
 {
 	e->requests++;
-	e->stats.requests_total++;
 	driver_submit(e->driver, req);
+}
+
+int64_t engine_retry_after(struct engine *e, const struct driver_req *req)
+{
+	if (req->err != -EACCES)
+		return req->retry_after_ns;
+	e->refused = true;
+	return REFUSED_NS;
 }
 
 void engine_answered(struct engine *e)
@@ -62,8 +69,6 @@ struct proc *engine_caller(struct engine *e, pid_t tid)
 }
 
 /* ---- polling ---- */
-
-static void count(void *arg);
 
 int64_t engine_next_poll_ns(const struct engine *e)
 {
@@ -103,7 +108,8 @@ static void received(struct driver_req *req)
 
 	engine_answered(e);
 	if (err) {
-		poller_failed(&e->poller, req->retry_after_ns, now, engine_random(e));
+		poller_failed(
+			&e->poller, engine_retry_after(e, req), now, engine_random(e));
 		engine_error(e, "receive", req);
 	} else {
 		poller_result(&e->poller, req->u.receive.n, req->u.receive.n > 0,
@@ -126,7 +132,8 @@ static void receive(struct engine *e)
 {
 	struct driver_req *req = calloc(1, sizeof(*req));
 	unsigned most = engine_driver(e)->max_receive;
-	unsigned room = e->cfg.window > e->n_ready ? e->cfg.window - e->n_ready : 1;
+	unsigned window = far_window(e);
+	unsigned room = window > e->n_ready ? window - e->n_ready : 1;
 
 	poller_begin(&e->poller);
 	if (!req) {
@@ -142,7 +149,7 @@ static void receive(struct engine *e)
 					   : 1;
 	req->u.receive.lease_ns = e->cfg.lease.visibility_ns;
 	engine_submit(e, req);
-	count(e); /* in the same batch: an idle mount wakes up for both at once */
+	depth_with_poll(e);
 }
 
 static void poll_due(void *arg)
@@ -172,68 +179,16 @@ void engine_poll_at(struct engine *e, int64_t at_ns)
 	arm_poll(e);
 }
 
-/* ---- counting ---- */
-
-static void counted(struct driver_req *req)
-{
-	struct engine *e = req->arg;
-
-	engine_answered(e);
-	e->depth_asked = false;
-	e->counted_ns = clock_mono();
-	if (req->err) {
-		engine_error(e, "depth", req);
-	} else {
-		bool dead = e->dead_total != req->u.depth.dead;
-
-		e->depth = req->u.depth.waiting + req->u.depth.leased;
-		e->dead_total = req->u.depth.dead;
-		if (dead)
-			dead_refresh(e);
-	}
-	free(req);
-	engine_check_end(e);
-}
-
-static void count(void *arg)
-{
-	struct engine *e = arg;
-	struct driver_req *req;
-
-	if (e->depth_asked || e->stopping)
-		return;
-	req = calloc(1, sizeof(*req));
-	if (!req)
-		return;
-	e->depth_asked = true;
-	req->op = DRIVER_DEPTH;
-	req->done = counted;
-	req->arg = e;
-	engine_submit(e, req);
-}
-
-void engine_count_burial(struct engine *e)
-{
-	e->stats.buried_total++;
-	e->dead_total++;
-	e->depth -= e->depth > 0;
-}
-
-void engine_depth_soon(struct engine *e)
-{
-	int64_t soon, next;
-
-	if (loop_timer_is_set(&e->depth_timer) || e->stopping)
-		return;
-	soon = clock_mono() + DEPTH_SOON_NS;
-	next = e->counted_ns + DEPTH_EVERY_NS;
-	loop_timer_set(e->loop, &e->depth_timer, soon > next ? soon : next);
-}
-
 void engine_driver_changed(struct engine *e)
 {
 	if (e->stopping || !e->loaded)
 		return;
+	if (e->refused) { /* access may have been given again */
+		e->refused = false;
+		e->poller.not_before_ns = clock_mono();
+		outbox_retry_now(e);
+		ledger_retry_now(e);
+	}
 	engine_poll_soon(e);
 	engine_depth_soon(e);
 	peers_changed(e);
@@ -261,7 +216,9 @@ void engine_stats(struct engine *e, struct engine_stats *out)
 	out->polls_total = e->poller.polls_total;
 	out->polls_empty = e->poller.polls_empty;
 	out->polls_empty_in_a_row = e->poller.empty_in_a_row;
+	out->requests_total = driver_requests(e->driver);
 	out->depth = e->depth;
+	out->depth_known = e->depth_known;
 	out->ready = e->n_ready;
 	out->in_flight = e->n_in_flight;
 	out->outbox = e->n_outbox;
@@ -340,7 +297,7 @@ struct engine *engine_create(struct loop *loop, struct driver *driver,
 	e->ev = *ev;
 	e->poll_due_ns = CLOCK_NEVER;
 	loop_timer_init(&e->poll_timer, poll_due, e);
-	loop_timer_init(&e->depth_timer, count, e);
+	depth_init(e);
 	loop_timer_init(&e->load_timer, load, e);
 	run_end_init(e);
 	engine_end_init(e);
@@ -401,7 +358,7 @@ static void loaded(struct driver_req *req)
 		outbox_load(e, req->u.load.drafts, req->u.load.n_drafts);
 		window_arrive(e, req->u.load.msgs, req->u.load.n_msgs);
 		dead_refresh(e);
-		count(e);
+		depth_count(e);
 	}
 	driver_req_fini(req);
 	free(req);

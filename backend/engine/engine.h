@@ -75,8 +75,9 @@ struct engine_stats {
 	int64_t backoff_interval_ns;
 	int64_t next_poll_in_ns; /* -1: none planned */
 	uint64_t polls_total, polls_empty, polls_empty_in_a_row;
-	uint64_t requests_total; /* requests given to the driver */
+	uint64_t requests_total; /* requests made to the backend */
 	uint64_t depth;          /* waiting, delayed and leased, as last counted */
+	bool depth_known;        /* it was counted */
 	unsigned ready, in_flight, outbox, drafts, drafts_stale;
 	uint64_t dead;
 	uint64_t received_total, claims_total, handled_total, released_total,

@@ -12,6 +12,7 @@
 #include "histogram.h"
 #include "ledger.h"
 #include "outbox.h"
+#include "patience.h"
 #include "procs.h"
 #include "run_end.h"
 #include "share.h"
@@ -70,8 +71,9 @@ struct engine {
 	/* depth */
 	struct loop_timer depth_timer;
 	int64_t counted_ns;
-	bool depth_asked;
+	bool depth_asked, depth_known;
 	uint64_t depth, dead_total;
+	struct patience patience;
 
 	/* a run that ends by itself */
 	struct budget budget;
@@ -89,6 +91,7 @@ struct engine {
 
 	unsigned requests; /* under way */
 	bool unseen_told;
+	bool refused;              /* the backend said -EACCES */
 	struct engine_stats stats; /* the counters */
 	char last_error[240];
 };
@@ -107,9 +110,24 @@ void engine_poll_soon(struct engine *e);
 void engine_poll_at(struct engine *e, int64_t at_ns);
 /* When the next poll is planned, or CLOCK_NEVER; a budget may forbid it. */
 int64_t engine_next_poll_ns(const struct engine *e);
+/* How long to wait after REQ failed, at least. */
+int64_t engine_retry_after(struct engine *e, const struct driver_req *req);
+
+/* depth.c */
+void depth_init(struct engine *e);
+void depth_count(struct engine *e);
+void depth_with_poll(struct engine *e);
 void engine_depth_soon(struct engine *e);
-/* One message became a dead letter: in the figures at once. */
+/* One message more (+1) or less (-1), by us: in the figures at once. */
+void engine_count_own(struct engine *e, int change);
+/* The same of one that became a dead letter. */
 void engine_count_burial(struct engine *e);
+
+/* far.c: messages to be held unread; whether to hold those that are, and the
+ * same before their leases are renewed */
+unsigned far_window(const struct engine *e);
+void far_look(struct engine *e);
+void far_renewal(struct engine *e);
 
 /* ending.c; check: something that an ending waits for may be finished */
 void engine_end_init(struct engine *e);
@@ -140,6 +158,7 @@ void outbox_init(struct engine *e);
 void outbox_load(struct engine *e, struct driver_draft *drafts, unsigned n);
 void outbox_fini(struct engine *e);
 void outbox_flush(struct engine *e);
+void outbox_retry_now(struct engine *e);
 bool outbox_idle(const struct engine *e);
 
 /* dead.c: asks the driver for its list, as far as the window goes */

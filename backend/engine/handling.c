@@ -97,7 +97,7 @@ int engine_remove(struct engine *e, struct message *m, struct proc *caller)
 	if (!read && !e->cfg.rm_unread_deletes)
 		return engine_bury(e, m, caller, "unread");
 	e->stats.handled_total++;
-	e->depth -= e->depth > 0;
+	engine_count_own(e, -1);
 	finish(e, m, &(struct settle){.op = SETTLE_DELETE});
 	return 0;
 }

@@ -258,15 +258,16 @@ static bool answered(struct engine *e, struct settle *item)
 /* Several batches that fail in one outage are one failure. */
 static void failed(struct engine *e, struct driver_req *req)
 {
-	int64_t sleep;
+	int64_t sleep, after;
 
 	engine_error(e, "settle", req);
 	barrier_fail(e, -EIO);
 	if (e->ledger.retry_at_ns > clock_mono())
 		return;
 	sleep = backoff_empty(&e->ledger.retry, engine_random(e));
-	if (req->retry_after_ns > sleep)
-		sleep = req->retry_after_ns;
+	after = engine_retry_after(e, req);
+	if (after > sleep)
+		sleep = after;
 	e->ledger.retry_at_ns = clock_mono() + sleep;
 }
 
@@ -352,6 +353,12 @@ void ledger_flush(struct engine *e)
 {
 	while (flush_one(e, CLOCK_NEVER))
 		;
+	arm(e);
+}
+
+void ledger_retry_now(struct engine *e)
+{
+	e->ledger.retry_at_ns = 0;
 	arm(e);
 }
 

@@ -27,6 +27,8 @@ void ledger_want(struct engine *e, struct message *m, unsigned want);
 void ledger_drop(struct engine *e, struct message *m, unsigned want);
 /* Sends everything now. */
 void ledger_flush(struct engine *e);
+/* What failed is tried again at once. */
+void ledger_retry_now(struct engine *e);
 bool ledger_idle(const struct engine *e);
 
 #endif

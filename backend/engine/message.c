@@ -31,7 +31,7 @@ int message_compare(const struct message *a, const struct message *b)
 {
 	if (a->d.enqueued_ns != b->d.enqueued_ns)
 		return a->d.enqueued_ns < b->d.enqueued_ns ? -1 : 1;
-	return strcmp(a->d.id, b->d.id);
+	return (a->serial > b->serial) - (a->serial < b->serial);
 }
 
 void message_insert(struct message_list *list, struct message *m)

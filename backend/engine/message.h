@@ -46,6 +46,7 @@ struct message {
 	void *user;
 
 	/* the engine's own */
+	uint64_t serial;           /* of its arrival */
 	UT_hash_handle hh;         /* by id, while READY or CLAIMED */
 	TAILQ_ENTRY(message) link; /* of the window, or of those in flight */
 	struct heap_node due;      /* when its lease is to be looked at */
@@ -69,7 +70,8 @@ TAILQ_HEAD(message_list, message);
 struct message *message_create(struct driver_msg *d);
 /* Takes NULL. Must be in no list and no heap. */
 void message_destroy(struct message *m);
-/* Queue order: by time of enqueueing, then id. <0, 0, >0. */
+/* Queue order: by time of enqueueing, then as they came: a service may tell the
+ * time in whole seconds. <0, 0, >0. */
 int message_compare(const struct message *a, const struct message *b);
 /* Inserts M into LIST in queue order; quick at the end. */
 void message_insert(struct message_list *list, struct message *m);

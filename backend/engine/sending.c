@@ -21,14 +21,14 @@ static void send_due(struct engine *e);
 
 static void outbox_retry_later(struct engine *e, const struct driver_req *req)
 {
-	int64_t sleep;
+	int64_t sleep, after = engine_retry_after(e, req);
 
 	barrier_fail(e, -EIO);
 	if (e->outbox_failed && loop_timer_is_set(&e->outbox_timer))
 		return; /* the same outage */
 	sleep = backoff_empty(&e->outbox_retry, engine_random(e));
-	if (req->retry_after_ns > sleep)
-		sleep = req->retry_after_ns;
+	if (after > sleep)
+		sleep = after;
 	e->outbox_failed = true;
 	loop_timer_set(e->loop, &e->outbox_timer, clock_mono() + sleep);
 }
@@ -229,6 +229,12 @@ void outbox_flush(struct engine *e)
 	TAILQ_FOREACH (d, &e->outbox, link)
 		if (!d->sending)
 			send_now(e, d);
+}
+
+void outbox_retry_now(struct engine *e)
+{
+	if (e->outbox_failed)
+		retry(e);
 }
 
 void sending_init(struct engine *e)

@@ -37,7 +37,7 @@ void sent_add(struct engine *e, struct draft *d)
 	e->n_sent++;
 	e->sent_bytes += draft_size(d);
 	e->stats.sent_total++;
-	e->depth++;
+	engine_count_own(e, 1);
 	if (!loop_timer_is_set(&e->sent_timer))
 		loop_timer_set(e->loop, &e->sent_timer, d->until_ns);
 	e->ev.draft_sent(e->ev.arg, d);

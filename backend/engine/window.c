@@ -25,12 +25,12 @@ const struct message_list *engine_in_flight(const struct engine *e)
  * a consumer does not cost a poll per message. */
 void window_check_room(struct engine *e)
 {
-	unsigned max = e->cfg.window;
+	unsigned max = far_window(e);
 	size_t bytes = e->cfg.window_bytes;
 	bool full = e->poller.full;
 
 	if (e->n_ready >= max || e->ready_bytes >= bytes ||
-		e->n_in_flight >= max * CLAIMED_WINDOWS ||
+		e->n_in_flight >= e->cfg.window * CLAIMED_WINDOWS ||
 		e->in_flight_bytes >= bytes * CLAIMED_WINDOW_BYTES)
 		full = true;
 	else if (e->n_ready <= max - (max + 3) / 4 && e->ready_bytes <= bytes - bytes / 4)
@@ -113,6 +113,7 @@ static void due(void *arg)
 	int64_t slack = e->cfg.lease.visibility_ns / 8;
 	struct heap_node *n;
 
+	far_renewal(e);
 	while ((n = heap_min(&e->due)) && n->key <= now + slack) {
 		struct message *m =
 			(struct message *)((char *)n - offsetof(struct message, due));
@@ -168,7 +169,7 @@ static void arrive_one(struct engine *e, struct driver_msg *d)
 			"window", "out of memory: a message waits for its lease to end");
 		return;
 	}
-	e->stats.received_total++;
+	m->serial = ++e->stats.received_total;
 	supersede(e, m->d.id);
 	HASH_ADD_KEYPTR(hh, e->held, m->d.id, strlen(m->d.id), m);
 	if (m->d.record) {
