@@ -56,6 +56,11 @@ enum config_role {
 	CONFIG_ROLE_OUT, /* never receives */
 };
 
+enum config_encoding {
+	CONFIG_ENCODING_TEXT,
+	CONFIG_ENCODING_BASE64,
+};
+
 /* Strings are NULL when empty. Times are ns, sizes bytes. */
 struct config {
 	enum config_action action;
@@ -89,6 +94,9 @@ struct config {
 	bool adopt;
 	bool create; /* make the queue at the service */
 	char *state; /* NULL: the daemon's choice */
+	char *credentials;
+	char *ca_file;
+	enum config_encoding encoding;
 	char *debug; /* "lease,http", "all", or NULL; for log_set_debug() */
 
 	unsigned uid, gid; /* of everything in the mount; the mounter's own */

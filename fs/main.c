@@ -146,24 +146,15 @@ static void raise_file_limit(void)
 static int open_driver(struct fs *fs, char *err, size_t err_len)
 {
 	char host[256] = "", identity[PATH_MAX + 256];
-	const char *rest;
-	const struct driver_ops *ops = registry_find(fs->cfg.source, &rest);
-	struct driver_params p = {
-		.loop = fs->loop,
-		.identity = identity,
-		.create = fs->cfg.create,
-		.on_change = on_driver_change,
-		.arg = fs,
-	};
+	struct driver_params p = policy_params(&fs->cfg);
 
-	if (!ops) {
-		snprintf(err, err_len, "%s: no such kind of source", fs->cfg.source);
-		return -EINVAL;
-	}
+	p.loop = fs->loop;
+	p.identity = identity;
+	p.on_change = on_driver_change;
+	p.arg = fs;
 	gethostname(host, sizeof(host) - 1);
 	snprintf(identity, sizeof(identity), "%s:%s", host, fs->mountpoint);
-	p.source = rest;
-	return driver_open(ops, &p, &fs->driver, err, err_len);
+	return registry_open(fs->cfg.source, &p, &fs->driver, err, err_len);
 }
 
 static int create_engine(struct fs *fs)

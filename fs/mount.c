@@ -192,19 +192,49 @@ static void sent(struct driver_req *req)
 	*(bool *)req->arg = true;
 }
 
-/* Sends one file and waits: nothing else runs before the mount. */
-static int send_file(struct fs *fs, const char *name, struct blob *body)
+/* Nothing else runs before the mount, so it may be waited for. */
+static int ask(struct fs *fs, struct driver_req *req)
 {
 	bool done = false;
-	struct driver_req req = {.op = DRIVER_SEND, .done = sent, .arg = &done};
-	int err;
 
-	req.u.send.given = name;
-	req.u.send.body = body;
-	driver_submit(fs->driver, &req);
+	req->done = sent;
+	req->arg = &done;
+	driver_submit(fs->driver, req);
 	while (!done)
 		loop_once(fs->loop, CLOCK_NEVER);
-	err = req.err;
+	return req->err;
+}
+
+/* To a far queue by way of the outbox: its network may be away. */
+static int send_later(struct fs *fs, const char *name, struct blob *body)
+{
+	struct driver_req put = {.op = DRIVER_DRAFT_PUT};
+	struct driver_req seal = {.op = DRIVER_DRAFT_SEAL};
+	int err;
+
+	put.u.draft.name = name;
+	put.u.draft.body = body;
+	put.u.draft.begun_ns = clock_wall();
+	put.u.draft.mode = 0600;
+	put.u.draft.uid = fs->cfg.uid;
+	put.u.draft.gid = fs->cfg.gid;
+	err = driver_carries(fs->driver, body->data, body->len) ? ask(fs, &put) : -EILSEQ;
+	if (err)
+		return err;
+	seal.u.draft.id = put.u.draft.id;
+	return ask(fs, &seal);
+}
+
+static int send_file(struct fs *fs, const char *name, struct blob *body)
+{
+	struct driver_req req = {.op = DRIVER_SEND};
+	int err;
+
+	if (driver_can(fs->driver, DRIVER_FAR))
+		return send_later(fs, name, body);
+	req.u.send.given = name;
+	req.u.send.body = body;
+	err = ask(fs, &req);
 	driver_req_fini(&req);
 	return err;
 }
@@ -212,8 +242,7 @@ static int send_file(struct fs *fs, const char *name, struct blob *body)
 static int adopt_one(struct fs *fs, int dir, const char *name)
 {
 	int err;
-	struct blob *body =
-		read_file(dir, name, driver_max_body(fs->driver), &err);
+	struct blob *body = read_file(dir, name, driver_max_body(fs->driver), &err);
 
 	if (!err)
 		err = send_file(fs, name, body);

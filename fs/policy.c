@@ -19,6 +19,18 @@ struct engine_config policy_of(const struct config *cfg, unsigned max_receive)
 	};
 }
 
+struct driver_params policy_params(const struct config *cfg)
+{
+	return (struct driver_params){
+		.create = cfg->create,
+		.state = cfg->state,
+		.credentials = cfg->credentials,
+		.ca_file = cfg->ca_file,
+		.encoding = cfg->encoding == CONFIG_ENCODING_BASE64 ? DRIVER_BASE64
+								    : DRIVER_TEXT,
+	};
+}
+
 int policy_exit_code(int err)
 {
 	switch (err) {

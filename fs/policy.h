@@ -9,6 +9,9 @@
 /* MAX_RECEIVE is the driver's: the window where none was given. */
 struct engine_config policy_of(const struct config *cfg, unsigned max_receive);
 
+/* What of it the driver is told; the rest of it is the caller's to fill in. */
+struct driver_params policy_params(const struct config *cfg);
+
 /* The exit code of <sysexits.h> for an error (-errno) of a source. */
 int policy_exit_code(int err);
 

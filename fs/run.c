@@ -140,25 +140,16 @@ static int watch_signals(struct run *r)
 static int open_driver(struct run *r, char *err, size_t err_len)
 {
 	char host[256] = "", identity[512];
-	const char *rest;
-	const struct driver_ops *ops = registry_find(r->args.cfg.source, &rest);
-	struct driver_params p = {
-		.loop = r->loop,
-		.identity = identity,
-		.create = r->args.cfg.create,
-		.on_change = on_driver_change,
-		.arg = r,
-	};
+	struct driver_params p = policy_params(&r->args.cfg);
 
-	if (!ops) {
-		snprintf(err, err_len, "%s: no such kind of source", r->args.cfg.source);
-		return -EINVAL;
-	}
+	p.loop = r->loop;
+	p.identity = identity;
+	p.on_change = on_driver_change;
+	p.arg = r;
 	gethostname(host, sizeof(host) - 1);
 	snprintf(identity, sizeof(identity), "%s:run:%d:%lld", host, (int)getpid(),
 		(long long)clock_wall());
-	p.source = rest;
-	return driver_open(ops, &p, &r->driver, err, err_len);
+	return registry_open(r->args.cfg.source, &p, &r->driver, err, err_len);
 }
 
 static int create_engine(struct run *r)

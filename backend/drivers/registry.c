@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "relay.h"
 #include "sqlite.h"
 
 static const struct driver_ops *const drivers[] = {
@@ -22,6 +24,21 @@ const struct driver_ops *registry_find(const char *source, const char **rest)
 		return &sqlite_driver_ops;
 	errno = EINVAL;
 	return NULL;
+}
+
+int registry_open(const char *source, const struct driver_params *p, struct driver **out,
+	char *err, size_t err_len)
+{
+	struct driver_params params = *p;
+	const struct driver_ops *ops = registry_find(source, &params.source);
+
+	*out = NULL;
+	if (!ops) {
+		snprintf(err, err_len, "%s: no such kind of source", source);
+		return -EINVAL;
+	}
+	return ops->caps & DRIVER_FAR ? relay_open(ops, &params, out, err, err_len)
+				      : driver_open(ops, &params, out, err, err_len);
 }
 
 const struct driver_ops *const *registry_all(void)

@@ -11,6 +11,10 @@
  * EINVAL when the scheme is unknown (a path that contains "://").
  */
 const struct driver_ops *registry_find(const char *source, const char **rest);
+/* Opens SOURCE, whatever it is: p->source is ignored. A far one comes with a
+ * relay around it. As driver_open(). */
+int registry_open(const char *source, const struct driver_params *p, struct driver **out,
+	char *err, size_t err_len);
 /* All drivers, ended by NULL. */
 const struct driver_ops *const *registry_all(void);
 
