@@ -30,7 +30,15 @@ WIRE += backend/wire/token.c
 WIRE += backend/wire/token_ask.c
 
 DRIVERS :=
+DRIVERS += backend/drivers/azure_body.c
+DRIVERS += backend/drivers/azure_call.c
+DRIVERS += backend/drivers/azure_dead.c
 DRIVERS += backend/drivers/azure_error.c
+DRIVERS += backend/drivers/azure_hunt.c
+DRIVERS += backend/drivers/azure_move.c
+DRIVERS += backend/drivers/azure_queue.c
+DRIVERS += backend/drivers/azure_receive.c
+DRIVERS += backend/drivers/azure_settle.c
 DRIVERS += backend/drivers/azure_source.c
 DRIVERS += backend/drivers/azure_xml.c
 DRIVERS += backend/drivers/driver.c

@@ -151,17 +151,27 @@ static void message_field(struct reader *r, struct azure_message *m, const char 
 		keep_count(r, &m->dequeued);
 }
 
+static void page_add(struct reader *r)
+{
+	struct azure_page *p = r->page;
+
+	if (!p->items)
+		p->items = calloc(AZURE_PAGE_MAX, sizeof(*p->items));
+	if (!p->items || p->n == AZURE_PAGE_MAX) {
+		stop(r, p->items ? -EPROTO : -ENOMEM);
+		return;
+	}
+	p->items[p->n++].inserted_ns = -1;
+}
+
 static void page_begun(struct reader *r, const char *name, unsigned depth)
 {
 	if (depth == 0 && strcmp(name, "QueueMessagesList") != 0)
 		stop(r, -EPROTO);
-	if (depth != 1)
-		return;
-	if (strcmp(name, "QueueMessage") != 0 || r->page->n == AZURE_PAGE_MAX) {
+	if (depth == 1 && strcmp(name, "QueueMessage") != 0)
 		stop(r, -EPROTO);
-		return;
-	}
-	r->page->items[r->page->n++] = (struct azure_message){.inserted_ns = -1};
+	if (depth == 1 && !r->err)
+		page_add(r);
 }
 
 static void page_element(struct reader *r, const char *name, unsigned depth)
@@ -179,7 +189,7 @@ int azure_xml_page(const void *xml, size_t len, struct azure_page *out)
 	struct reader r = {.begun = page_begun, .element = page_element, .page = out};
 	int err;
 
-	out->n = 0;
+	*out = (struct azure_page){0};
 	err = parse(&r, xml, len);
 	if (err)
 		azure_page_fini(out);
@@ -198,7 +208,8 @@ void azure_page_fini(struct azure_page *p)
 {
 	for (unsigned i = 0; i < p->n; i++)
 		azure_message_fini(&p->items[i]);
-	p->n = 0;
+	free(p->items);
+	*p = (struct azure_page){0};
 }
 
 /* ---- an error ---- */

@@ -30,7 +30,7 @@ struct azure_message {
 
 /* A <QueueMessagesList>. Zero-initialise. */
 struct azure_page {
-	struct azure_message items[AZURE_PAGE_MAX];
+	struct azure_message *items;
 	unsigned n;
 };
 

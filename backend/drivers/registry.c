@@ -6,11 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "azure_queue.h"
+#include "azure_source.h"
 #include "relay.h"
 #include "sqlite.h"
 
 static const struct driver_ops *const drivers[] = {
 	&sqlite_driver_ops,
+	&azure_queue_driver_ops,
 	NULL,
 };
 
@@ -20,6 +23,8 @@ const struct driver_ops *registry_find(const char *source, const char **rest)
 	size_t len = sizeof(scheme) - 1;
 
 	*rest = strncmp(source, scheme, len) == 0 ? source + len : source;
+	if (azure_source_is(source))
+		return &azure_queue_driver_ops;
 	if (!strstr(*rest, "://"))
 		return &sqlite_driver_ops;
 	errno = EINVAL;
