@@ -249,6 +249,10 @@ static int change_draft(struct eb *b, struct driver_req *req)
 		copy(d->name, sizeof(d->name), req->u.draft.name);
 		return 0;
 	}
+	if (req->op == DRIVER_DRAFT_SEAL) {
+		d->outbox = true;
+		return 0;
+	}
 	if (req->op == DRIVER_DRAFT_SEND)
 		req->u.draft.msg_id = enqueue(b, req->u.draft.given, d->body);
 	drop_draft(b, d);
@@ -325,6 +329,7 @@ static void carry_out(struct eb *b, struct driver_req *req)
 		req->err = put_draft(b, req);
 		break;
 	case DRIVER_DRAFT_NAME:
+	case DRIVER_DRAFT_SEAL:
 	case DRIVER_DRAFT_SEND:
 	case DRIVER_DRAFT_DROP:
 		req->err = change_draft(b, req);
@@ -338,7 +343,6 @@ static void carry_out(struct eb *b, struct driver_req *req)
 	case DRIVER_DEAD_READ:
 		req->err = read_dead(b, req);
 		break;
-	case DRIVER_DRAFT_SEAL:
 	case DRIVER_KEEP:
 	case DRIVER_RECALL:
 	case DRIVER_OPS:

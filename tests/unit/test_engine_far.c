@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: MIT */
+/* A far service: drafts are sealed, each writer's messages go in order, and
+ * neither requests nor unread messages are wasted. */
+#include "backend/engine/outbox.h"
+
+#include <stdio.h>
+
+#include "engine_people.h"
+
+static void setup_as(struct eb *b, bool receives)
+{
+	eb_init(b);
+	b->ops.caps = (b->ops.caps & ~(unsigned)DRIVER_PEERS_KNOWN) | DRIVER_FAR;
+	b->cfg.receives = receives;
+}
+
+static struct draft *write_as(struct eb *b, const char *name, struct proc *p)
+{
+	struct draft *d = draft_create(b->e, name, p, false);
+
+	CHECK(d);
+	CHECK_INT(draft_write(b->e, d, name, strlen(name), 0), 0);
+	draft_close(b->e, d);
+	return d;
+}
+
+static struct draft *write_file(struct eb *b, const char *name)
+{
+	return write_as(b, name, me(b));
+}
+
+/* ---- sending ---- */
+
+TEST(a_writers_messages_go_one_after_the_other)
+{
+	struct eb b;
+
+	setup_as(&b, false);
+	eb_start(&b);
+	eb_hold(&b, DRIVER_DRAFT_SEND);
+	write_file(&b, "b");
+	write_file(&b, "a");
+	eb_run(&b);
+	CHECK_INT(b.asked[DRIVER_DRAFT_SEND], 1);
+	eb_let(&b, DRIVER_DRAFT_SEND);
+	eb_run(&b);
+	CHECK_STR(eb_sent(&b), "b a ");
+	eb_close(&b);
+}
+
+TEST(different_writers_go_side_by_side)
+{
+	struct child other;
+	struct eb b;
+
+	setup_as(&b, false);
+	eb_start(&b);
+	other = spawn(obey);
+	eb_hold(&b, DRIVER_DRAFT_SEND);
+	write_file(&b, "a");
+	write_as(&b, "b", who(&b, other.pid));
+	write_file(&b, "c");
+	eb_run(&b);
+	CHECK_INT(b.asked[DRIVER_DRAFT_SEND], 2);
+	eb_let(&b, DRIVER_DRAFT_SEND);
+	eb_run(&b);
+	CHECK_INT(b.asked[DRIVER_DRAFT_SEND], 3);
+	kill_and_reap(&other);
+	eb_close(&b);
+}
+
+/* As `cp a Q/; cp b Q/` does: the first has ended when the second begins. */
+TEST(commands_of_one_shell_are_one_writer)
+{
+	struct child shell;
+	struct eb b;
+	pid_t first, second;
+
+	setup_as(&b, false);
+	eb_start(&b);
+	shell = spawn(obey_as_leader);
+	eb_hold(&b, DRIVER_DRAFT_SEND);
+	first = run(&shell);
+	write_as(&b, "a", who(&b, first));
+	end_command(&b, &shell, 'e');
+	second = run(&shell);
+	write_as(&b, "b", who(&b, second));
+	eb_run(&b);
+	CHECK_INT(b.asked[DRIVER_DRAFT_SEND], 1);
+	eb_let(&b, DRIVER_DRAFT_SEND);
+	eb_run(&b);
+	CHECK_STR(eb_sent(&b), "a b ");
+	kill_and_reap(&shell);
+	eb_close(&b);
+}
+
+TEST(what_failed_is_not_overtaken_by_its_writer)
+{
+	struct eb b;
+
+	setup_as(&b, false);
+	eb_start(&b);
+	eb_fail(&b, DRIVER_DRAFT_SEND, -EAGAIN, 2);
+	write_file(&b, "a");
+	write_file(&b, "b");
+	eb_pass(&b, 10 * NS_PER_S);
+	CHECK_STR(eb_sent(&b), "a b ");
+	eb_close(&b);
+}
+
+TEST(what_is_complete_is_sealed_and_sent_by_the_next_life)
+{
+	struct eb b;
+
+	setup_as(&b, false);
+	eb_start(&b);
+	eb_fail(&b, DRIVER_DRAFT_SEND, -EAGAIN, 100);
+	write_file(&b, "a");
+	write_file(&b, "b");
+	eb_run(&b);
+	CHECK_INT(b.asked[DRIVER_DRAFT_SEAL], 2);
+	b.fault[DRIVER_DRAFT_SEND].times = 0;
+	eb_crash(&b);
+	eb_run(&b);
+	CHECK_STR(eb_sent(&b), "a b ");
+	CHECK_INT(b.asked[DRIVER_DRAFT_SEAL], 0);
+	eb_close(&b);
+}
+
+TEST(an_empty_message_is_stored_before_it_is_sent)
+{
+	struct eb b;
+
+	setup_as(&b, false);
+	eb_start(&b);
+	draft_close(b.e, draft_create(b.e, "empty", me(&b), false));
+	eb_run(&b);
+	CHECK_INT(b.asked[DRIVER_DRAFT_PUT], 1);
+	CHECK_INT(b.asked[DRIVER_SEND], 0);
+	CHECK_STR(eb_sent(&b), "empty ");
+	eb_close(&b);
+}
+
+TEST(a_queue_that_is_missing_is_no_success)
+{
+	struct eb b;
+
+	setup_as(&b, false);
+	eb_start(&b);
+	eb_fail(&b, DRIVER_DRAFT_SEND, -ENOENT, 1);
+	write_file(&b, "a");
+	eb_run(&b);
+	CHECK_INT(TAILQ_FIRST(engine_outbox(b.e))->state, DRAFT_SENDING);
+	eb_pass(&b, 5 * NS_PER_S);
+	CHECK_STR(eb_sent(&b), "a ");
+	eb_close(&b);
+}
+
+static bool carries_no_x(const struct driver *d, const void *body, size_t len)
+{
+	(void)d;
+	return !memchr(body, 'x', len);
+}
+
+static void flushed(struct draft_flush *f, int err)
+{
+	*(int *)f->arg = err;
+}
+
+TEST(what_cannot_be_carried_is_told_at_the_close_and_stays)
+{
+	int err = 1;
+	struct draft_flush f = {.fn = flushed, .arg = &err};
+	struct draft *d;
+	struct eb b;
+
+	setup_as(&b, false);
+	b.ops.carries = carries_no_x;
+	eb_start(&b);
+	d = draft_create(b.e, "bad", me(&b), false);
+	CHECK_INT(draft_write(b.e, d, "axa", 3, 0), 0);
+	draft_flush(b.e, d, &f);
+	eb_run(&b);
+	CHECK_INT(err, -EILSEQ);
+	draft_close(b.e, d);
+	eb_pass(&b, NS_PER_S);
+	CHECK_STR(eb_sent(&b), "");
+	CHECK_INT(d->state, DRAFT_KEPT);
+	CHECK(TAILQ_FIRST(&b.drafts));
+	eb_close(&b);
+}
+
+TEST(half_of_it_may_be_unfit)
+{
+	int err = 1;
+	struct draft_flush f = {.fn = flushed, .arg = &err};
+	struct draft *d;
+	struct eb b;
+
+	setup_as(&b, false);
+	b.ops.carries = carries_no_x;
+	eb_start(&b);
+	d = draft_create(b.e, "good", me(&b), false);
+	CHECK_INT(draft_write(b.e, d, "x", 1, 0), 0);
+	draft_flush(b.e, d, &f);
+	eb_run(&b);
+	CHECK_INT(err, -EILSEQ);
+	CHECK_INT(draft_write(b.e, d, "y", 1, 0), 0);
+	draft_close(b.e, d);
+	eb_run(&b);
+	CHECK_STR(eb_sent(&b), "good ");
+	eb_close(&b);
+}
+
+/* ---- what it costs ---- */
+
+TEST(who_only_sends_asks_for_nothing)
+{
+	struct eb b;
+
+	setup_as(&b, false);
+	eb_start(&b);
+	write_file(&b, "a");
+	eb_pass(&b, 600 * NS_PER_S);
+	CHECK_INT(b.asked[DRIVER_RECEIVE], 0);
+	CHECK_INT(b.asked[DRIVER_DEPTH], 0);
+	CHECK_INT(b.asked[DRIVER_DEAD_LIST], 0);
+	eb_close(&b);
+}
+
+TEST(who_is_paused_asks_for_nothing)
+{
+	struct eb b;
+
+	setup_as(&b, true);
+	eb_start(&b);
+	engine_pause(b.e, true);
+	eb_pass(&b, 60 * NS_PER_S);
+	eb_forget(&b);
+	write_file(&b, "a");
+	eb_pass(&b, 600 * NS_PER_S);
+	CHECK_INT(b.asked[DRIVER_RECEIVE], 0);
+	CHECK_INT(b.asked[DRIVER_DEPTH], 0);
+	eb_close(&b);
+}
+
+TEST(an_empty_queue_is_counted_once_a_minute)
+{
+	struct eb b;
+
+	setup_as(&b, true);
+	eb_start(&b);
+	eb_pass(&b, 600 * NS_PER_S); /* the back-off has reached its ceiling */
+	eb_forget(&b);
+	eb_pass(&b, 3600 * NS_PER_S);
+	CHECK_INT(b.asked[DRIVER_RECEIVE], 60);
+	CHECK_INT(b.asked[DRIVER_DEPTH], 60);
+	CHECK_INT(b.asked[DRIVER_DEAD_LIST], 0);
+	eb_close(&b);
+}
+
+TEST(who_is_refused_waits_until_access_is_given)
+{
+	struct engine_stats s;
+	struct eb b;
+
+	setup_as(&b, true);
+	eb_put(&b, "1");
+	eb_fail(&b, DRIVER_RECEIVE, -EACCES, 1000);
+	eb_start(&b);
+	eb_pass(&b, 299 * NS_PER_S);
+	CHECK_INT(b.asked[DRIVER_RECEIVE], 1);
+	engine_stats(b.e, &s);
+	CHECK_INT(s.state, POLLER_OFFLINE);
+	b.fault[DRIVER_RECEIVE].times = 0;
+	engine_driver_changed(b.e);
+	eb_run(&b);
+	CHECK_STR(eb_ready(&b), "1 ");
+	eb_close(&b);
+}
+
+TEST(a_refused_sender_sends_when_access_is_given)
+{
+	struct eb b;
+
+	setup_as(&b, false);
+	eb_start(&b);
+	eb_fail(&b, DRIVER_DRAFT_SEND, -EACCES, 1000);
+	write_file(&b, "a");
+	eb_pass(&b, 299 * NS_PER_S);
+	CHECK_INT(b.asked[DRIVER_DRAFT_SEND], 1);
+	b.fault[DRIVER_DRAFT_SEND].times = 0;
+	engine_driver_changed(b.e);
+	eb_run(&b);
+	CHECK_STR(eb_sent(&b), "a ");
+	eb_close(&b);
+}
+
+/* ---- unread messages ---- */
+
+TEST(alone_its_listing_does_not_flicker)
+{
+	struct eb b;
+
+	setup_as(&b, true);
+	eb_put_many(&b, 1, 5);
+	eb_start(&b);
+	eb_forget(&b);
+	eb_pass(&b, 115 * NS_PER_S);
+	CHECK_STR(eb_told(&b), "");
+	CHECK_INT(b.lapsed, 0);
+	eb_close(&b);
+}
+
+TEST(where_others_consume_nothing_is_held_longer_than_a_lease)
+{
+	struct eb b;
+
+	setup_as(&b, true);
+	eb_put_many(&b, 1, 20); /* the window takes 8 */
+	eb_start(&b);
+	CHECK_INT(b.asked[DRIVER_RECEIVE], 1);
+	for (unsigned i = 9; i <= 20; i++) {
+		char id[16];
+
+		snprintf(id, sizeof(id), "%03u", i);
+		eb_stored(&b, id)->state = EB_GONE; /* another machine */
+	}
+	eb_pass(&b, 30 * NS_PER_S);
+	CHECK_STR(eb_ready(&b), "");
+	CHECK_INT(eb_stored(&b, "001")->state, EB_WAITING);
+	eb_close(&b);
+}
+
+TEST(after_a_rest_it_looks_again)
+{
+	struct eb b;
+
+	setup_as(&b, true);
+	eb_put_many(&b, 1, 9);
+	eb_start(&b);
+	eb_stored(&b, "009")->state = EB_GONE;
+	eb_pass(&b, 30 * NS_PER_S);
+	CHECK_STR(eb_ready(&b), "");
+	eb_pass(&b, 20 * NS_PER_S);
+	CHECK(b.asked[DRIVER_RECEIVE] > 1);
+	CHECK(strlen(eb_ready(&b)) > 0);
+	eb_close(&b);
+}
+
+TEST(where_somebody_waits_nothing_is_given_back)
+{
+	struct eb b;
+
+	setup_as(&b, true);
+	eb_put_many(&b, 1, 9);
+	eb_start(&b);
+	CHECK_INT(engine_claim(b.e, eb_find(&b, "001"), me(&b), true, false), 0);
+	eb_stored(&b, "009")->state = EB_GONE;
+	eb_forget(&b);
+	eb_pass(&b, 60 * NS_PER_S);
+	CHECK_INT(eb_settled(&b, SETTLE_RELEASE, NULL), 0);
+	eb_close(&b);
+}
+
+/* Handled in 10 s each, of a lease of 30 s: three are held. */
+TEST(the_window_is_what_is_handled_within_a_lease)
+{
+	struct eb b;
+
+	setup_as(&b, true);
+	eb_put_many(&b, 1, 40);
+	eb_start(&b);
+	for (int i = 0; i < 8; i++) {
+		struct message *m = TAILQ_FIRST(engine_ready(b.e));
+
+		CHECK_INT(engine_claim(b.e, m, me(&b), true, false), 0);
+		engine_was_read(b.e, m);
+		eb_pass(&b, 10 * NS_PER_S);
+		CHECK_INT(engine_remove(b.e, m, me(&b)), 0);
+		eb_pass(&b, NS_PER_S);
+	}
+	CHECK_STR(eb_ready(&b), "009 010 011 ");
+	eb_close(&b);
+}
+
+TEST(those_of_one_second_keep_the_order_they_came_in)
+{
+	struct eb b;
+
+	setup_as(&b, true);
+	eb_put(&b, "z");
+	eb_put(&b, "a")->enqueued_ns = eb_stored(&b, "z")->enqueued_ns;
+	eb_start(&b);
+	CHECK_STR(eb_ready(&b), "z a ");
+	eb_close(&b);
+}
