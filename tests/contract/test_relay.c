@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: MIT */
+/* What a relay adds to a far queue: it outlives the daemon, and is on this
+ * machine only. */
+#include "ask_settle.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backend/drivers/relay.h"
+
+__attribute__((constructor)) static void stop_the_clocks(void)
+{
+	clock_fake(1000 * NS_PER_S, INT64_C(1795147200) * NS_PER_S);
+}
+
+#define RELAY(id)                                            \
+	static void relay_##id(struct bed *b);               \
+	TEST(id)                                             \
+	{                                                    \
+		const struct bed_factory *f = bed_factories; \
+		struct bed bed;                              \
+                                                             \
+		while (strcmp(f->name, "relay") != 0)        \
+			f++;                                 \
+		CHECK(bed_init(&bed, f));                    \
+		relay_##id(&bed);                            \
+		bed_fini(&bed);                              \
+	}                                                    \
+	static void relay_##id(struct bed *b)
+
+static struct driver_req received_one(struct bed *b, const char *text)
+{
+	struct driver_req got;
+
+	free(ask_send(b, text));
+	got = ask_receive(b, 1);
+	CHECK_INT(got.u.receive.n, 1);
+	return got;
+}
+
+static unsigned attempts_now(struct bed *b)
+{
+	struct driver_req got = ask_receive(b, 1);
+	unsigned n;
+
+	CHECK_INT(got.u.receive.n, 1);
+	n = got.u.receive.msgs[0].attempts;
+	driver_req_fini(&got);
+	return n;
+}
+
+RELAY(a_claim_survives_with_its_body_and_receipt)
+{
+	struct driver_req got = received_one(b, "text"), load;
+	struct settle renew = {.op = SETTLE_RENEW, .delay_ns = 2 * LEASE_NS};
+	const struct driver_msg *m = &got.u.receive.msgs[0];
+
+	CHECK_INT(ask_claim(b, m, "who"), 0);
+	ask_restart(b, "bed");
+	load = ask_load_of(b, b->d);
+	CHECK_INT(load.u.load.n_msgs, 1);
+	CHECK_STR(load.u.load.msgs[0].id, m->id);
+	CHECK_STR(load.u.load.msgs[0].record, "who");
+	CHECK_INT(load.u.load.msgs[0].enqueued_ns, m->enqueued_ns);
+	CHECK_INT(load.u.load.msgs[0].lease_until_ns, m->lease_until_ns);
+	ask_body(load.u.load.msgs[0].body, "text");
+	renew.id = load.u.load.msgs[0].id;
+	renew.receipt = load.u.load.msgs[0].receipt;
+	CHECK_INT(ask_settle_of(b, b->d, &renew), 0);
+	CHECK_INT(ask_settle(b, SETTLE_DELETE, &load.u.load.msgs[0]), 0);
+	driver_req_fini(&load);
+	driver_req_fini(&got);
+	ask_restart(b, "bed");
+	load = ask_load_of(b, b->d);
+	CHECK_INT(load.u.load.n_msgs, 0);
+	driver_req_fini(&load);
+}
+
+RELAY(a_renewed_claim_survives_as_it_is_then)
+{
+	struct driver_req got = received_one(b, "text"), load;
+	struct settle renew = {.op = SETTLE_RENEW, .delay_ns = 2 * LEASE_NS};
+
+	CHECK_INT(ask_claim(b, &got.u.receive.msgs[0], "who"), 0);
+	renew.id = got.u.receive.msgs[0].id;
+	renew.receipt = got.u.receive.msgs[0].receipt;
+	CHECK_INT(ask_settle_of(b, b->d, &renew), 0);
+	ask_restart(b, "bed");
+	load = ask_load_of(b, b->d);
+	CHECK_INT(load.u.load.msgs[0].lease_until_ns, clock_mono() + 2 * LEASE_NS);
+	driver_req_fini(&load);
+	driver_req_fini(&got);
+}
+
+RELAY(an_unread_lease_is_not_kept)
+{
+	struct driver_req got = received_one(b, "text"), load;
+
+	driver_req_fini(&got);
+	ask_restart(b, "bed");
+	load = ask_load_of(b, b->d);
+	CHECK_INT(load.u.load.n_msgs, 0);
+	driver_req_fini(&load);
+}
+
+RELAY(attempts_are_counted_here_and_survive)
+{
+	struct driver_req got = received_one(b, "text");
+
+	CHECK_INT(ask_claim(b, &got.u.receive.msgs[0], "who"), 0);
+	CHECK_INT(ask_release(b, &got.u.receive.msgs[0], 0, 2), 0);
+	driver_req_fini(&got);
+	ask_restart(b, "bed");
+	CHECK_INT(attempts_now(b), 2);
+}
+
+RELAY(given_back_unread_is_no_attempt)
+{
+	struct driver_req got = received_one(b, "text");
+
+	CHECK_INT(ask_release(b, &got.u.receive.msgs[0], 0, 0), 0);
+	driver_req_fini(&got);
+	CHECK_INT(attempts_now(b), 0);
+}
+
+RELAY(a_claim_undone_is_no_attempt_when_its_lease_ends)
+{
+	struct driver_req got = received_one(b, "text");
+	struct settle undo = {.op = SETTLE_UNCLAIM,
+		.id = got.u.receive.msgs[0].id,
+		.receipt = got.u.receive.msgs[0].receipt};
+
+	CHECK_INT(ask_claim(b, &got.u.receive.msgs[0], "who"), 0);
+	CHECK_INT(ask_settle_of(b, b->d, &undo), 0);
+	driver_req_fini(&got);
+	clock_step(LEASE_NS + NS_PER_S);
+	CHECK_INT(attempts_now(b), 0);
+}
+
+RELAY(a_claim_whose_lease_ran_out_unseen_is_an_attempt)
+{
+	struct driver_req got = received_one(b, "text");
+
+	CHECK_INT(ask_claim(b, &got.u.receive.msgs[0], "who"), 0);
+	driver_req_fini(&got);
+	ask_restart(b, "another");
+	clock_step(LEASE_NS + NS_PER_S);
+	CHECK_INT(attempts_now(b), 1);
+}
+
+RELAY(a_lost_lease_is_an_attempt_when_it_was_claimed)
+{
+	struct driver_req got = received_one(b, "text"), again;
+	struct settle renew = {.op = SETTLE_RENEW,
+		.delay_ns = LEASE_NS,
+		.id = got.u.receive.msgs[0].id,
+		.receipt = "77"};
+
+	CHECK_INT(ask_claim(b, &got.u.receive.msgs[0], "who"), 0);
+	CHECK_INT(ask_settle_of(b, b->d, &renew), -ESTALE);
+	driver_req_fini(&got);
+	clock_step(LEASE_NS + NS_PER_S);
+	again = ask_receive(b, 1);
+	CHECK_INT(again.u.receive.msgs[0].attempts, 1);
+	CHECK_INT(ask_settle(b, SETTLE_DELETE, &again.u.receive.msgs[0]), 0);
+	driver_req_fini(&again);
+}
+
+static void check_dead(struct bed *b, const char *reason)
+{
+	struct driver_req dead = {.op = DRIVER_DEAD_LIST, .u.dead.max = 9};
+
+	CHECK_INT(ask(b, &dead), 0);
+	CHECK_INT(dead.u.dead.n, 1);
+	CHECK_STR(dead.u.dead.msgs[0].reason, reason);
+	driver_req_fini(&dead);
+}
+
+RELAY(the_reason_of_a_burial_survives)
+{
+	struct driver_req got = received_one(b, "text");
+	struct settle revive = {.op = SETTLE_REVIVE, .id = got.u.receive.msgs[0].id};
+
+	CHECK_INT(ask_bury(b, &got.u.receive.msgs[0], "failed", 5), 0);
+	ask_restart(b, "bed");
+	check_dead(b, "failed");
+	CHECK_INT(ask_settle_of(b, b->d, &revive), 0);
+	driver_req_fini(&got);
+	CHECK_INT(attempts_now(b), 0);
+}
+
+RELAY(a_sent_draft_is_forgotten_here)
+{
+	int64_t id = ask_draft(b, 0, "job", "body");
+	struct driver_req seal = {.op = DRIVER_DRAFT_SEAL}, sent, load;
+
+	seal.u.draft.id = id;
+	CHECK_INT(ask(b, &seal), 0);
+	sent = ask_draft_send(b, id, "body", "job");
+	driver_req_fini(&sent);
+	ask_restart(b, "bed");
+	load = ask_load_of(b, b->d);
+	CHECK_INT(load.u.load.n_drafts, 0);
+	driver_req_fini(&load);
+	ask_depth(b, 1, 0, 0);
+}
+
+static void count_done(struct driver_req *req)
+{
+	++*(unsigned *)req->arg;
+}
+
+/* The end comes in the middle of each: all are answered, once. */
+TEST(everything_is_answered_at_the_end)
+{
+	static const enum driver_op ops[] = {DRIVER_RECEIVE, DRIVER_LOAD, DRIVER_DEPTH,
+		DRIVER_DEAD_LIST, DRIVER_SYNC, DRIVER_PEERS};
+	struct driver_req reqs[6] = {0};
+	const struct bed_factory *f = bed_factories;
+	struct settle item = {.op = SETTLE_DELETE, .id = "1", .receipt = "1"};
+	struct driver_req settle = {.op = DRIVER_SETTLE};
+	unsigned done = 0;
+	struct bed b;
+
+	while (strcmp(f->name, "relay") != 0)
+		f++;
+	CHECK(bed_init(&b, f));
+	for (size_t i = 0; i < 6; i++) {
+		reqs[i].op = ops[i];
+		reqs[i].done = count_done;
+		reqs[i].arg = &done;
+		if (ops[i] == DRIVER_RECEIVE)
+			reqs[i].u.receive.max = 1;
+		driver_submit(b.d, &reqs[i]);
+	}
+	settle.done = count_done;
+	settle.arg = &done;
+	settle.u.settle.items = &item;
+	settle.u.settle.n = 1;
+	driver_submit(b.d, &settle);
+	CHECK_INT(done, 0);
+	driver_close(b.d);
+	b.d = NULL;
+	CHECK_INT(done, 7);
+	for (size_t i = 0; i < 6; i++)
+		driver_req_fini(&reqs[i]);
+	bed_fini(&b);
+}
+
+/* ---- where the state is ---- */
+
+TEST(each_source_has_a_name_of_its_own)
+{
+	char a[160], b[160], c[160];
+
+	relay_state_name("https://acct.queue.core.windows.net/jobs", a, sizeof(a));
+	relay_state_name("https://acct.queue.core.windows.net/jobs-2", b, sizeof(b));
+	relay_state_name("https://acct.queue.core.windows.net/jobs", c, sizeof(c));
+	CHECK(strcmp(a, b) != 0);
+	CHECK_STR(a, c);
+	CHECK(strncmp(a, "acct.queue.core.windows.net_jobs-", 33) == 0);
+}
+
+TEST(a_name_cannot_leave_its_directory)
+{
+	char name[160], long_source[4000];
+
+	relay_state_name("x://../../etc/passwd", name, sizeof(name));
+	CHECK(!strchr(name, '/') && name[0] != '.');
+	memset(long_source, 'a', sizeof(long_source) - 1);
+	long_source[sizeof(long_source) - 1] = '\0';
+	relay_state_name(long_source, name, sizeof(name));
+	CHECK(strlen(name) < 150);
+}
+
+TEST(the_state_directory_is_made_for_its_owner_only)
+{
+	char dir[] = "/tmp/spoolfs-state-XXXXXX", given[64], path[256], err[BED_ERR];
+	struct stat st;
+
+	CHECK(mkdtemp(dir));
+	snprintf(given, sizeof(given), "%s/a/b", dir);
+	CHECK_INT(
+		relay_state_path(given, "x://y/z", path, sizeof(path), err, sizeof(err)),
+		0);
+	CHECK(strncmp(path, given, strlen(given)) == 0);
+	CHECK_INT(stat(given, &st), 0);
+	CHECK_INT(st.st_mode & 0777, 0700);
+	CHECK_INT(rmdir(given), 0);
+	*strrchr(given, '/') = '\0';
+	CHECK_INT(rmdir(given), 0);
+	CHECK_INT(rmdir(dir), 0);
+}
+
+TEST(a_state_directory_that_cannot_be_is_told)
+{
+	char path[256], err[BED_ERR];
+
+	CHECK_INT(relay_state_path(
+			  "/dev/null/x", "x://y/z", path, sizeof(path), err, sizeof(err)),
+		-EINVAL);
+	CHECK(strstr(err, "state=/dev/null/x"));
+}
