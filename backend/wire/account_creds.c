@@ -353,6 +353,9 @@ bool creds_safe_url(const char *url)
 	if (strncmp(url, "http://", 7) != 0)
 		return false;
 	url += 7;
+	/* What stands before an '@' is no host. */
+	if (url[strcspn(url, "@/?#")] == '@')
+		return false;
 	for (size_t i = 0; i < sizeof(here) / sizeof(here[0]); i++) {
 		size_t n = strlen(here[i]);
 

@@ -122,7 +122,7 @@ static void took(struct token *t, struct token_answer *answer)
 	t->failures++;
 	if (answer->err == -EAGAIN)
 		after = again_after(t->failures, answer->wait_ns);
-	if (answer->err == -EAGAIN && t->kind == TOKEN_IMDS && !t->value && t->req.err &&
+	if (answer->nobody && t->kind == TOKEN_IMDS && !t->value &&
 		t->failures >= NOBODY_FAILURES)
 		answer->err = -EACCES;
 	failed(t, answer->err, answer->detail, after);
