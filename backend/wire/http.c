@@ -242,7 +242,6 @@ static int set_up_multi(struct http *h)
 	rc |= curl_multi_setopt(h->multi, CURLMOPT_TIMERFUNCTION, on_curl_timer);
 	rc |= curl_multi_setopt(h->multi, CURLMOPT_TIMERDATA, h);
 	rc |= curl_multi_setopt(h->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, max);
-	rc |= curl_multi_setopt(h->multi, CURLMOPT_MAX_HOST_CONNECTIONS, max);
 	/* As many are kept when idle. */
 	rc |= curl_multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, max);
 	return rc ? -1 : 0;

@@ -355,12 +355,11 @@ static int err_of(const struct http_try *t, CURLcode code)
 	}
 }
 
-/* curl's own words may quote the URL, a proxy's with its password, or what the
- * server sent; the words for the code never do. */
+/* curl's own words may quote an URL: the request's with its query, a proxy's with
+ * its password. The words for the code never do. */
 static const char *words(const struct http_try *t, CURLcode code)
 {
-	bool quotes = code == CURLE_WEIRD_SERVER_REPLY || strpbrk(t->text, "?@") ||
-		      strstr(t->text, "://");
+	bool quotes = strpbrk(t->text, "?@") || strstr(t->text, "://");
 
 	if (t->err)
 		return strerrordesc_np(-t->err);

@@ -2,6 +2,10 @@
 /* What is sent, what comes back, and connections. */
 #include "backend/wire/http.h"
 
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+
 #include "http_bed.h"
 
 static bool sent(const struct bed *b, const char *text)
@@ -254,6 +258,48 @@ TEST(connections_are_bounded_and_the_rest_waits)
 	bed_teardown(&b);
 }
 
+/* "localhost" is another host to whoever keeps connections. */
+TEST(idle_connections_make_room_for_another_host)
+{
+	struct bed b;
+
+	bed_setup(&b);
+	b.cfg.max_connections = 2;
+	bed_reconfigure(&b);
+	b.server.answer = hold;
+	for (int i = 0; i < 2; i++)
+		bed_submit(&b, i, "GET");
+	AWAIT(&b, b.server.requests == 2);
+	answer_held(&b);
+	AWAIT(&b, b.done == 2);
+	b.server.answer = NULL;
+	buf_printf(&b.reqs[2].url, "http://localhost:%d/", b.server.port);
+	bed_check(bed_run(&b, 2, "GET"), 0, 200);
+	AWAIT(&b, b.server.open == 2);
+	bed_teardown(&b);
+}
+
+TEST(no_connection_is_left_to_children)
+{
+	struct sockaddr_in to;
+	socklen_t len;
+	struct bed b;
+	int found = 0;
+
+	bed_setup(&b);
+	bed_check(bed_run(&b, 0, "GET"), 0, 200);
+	for (int fd = 0; fd < 256; fd++) {
+		len = sizeof(to);
+		if (getpeername(fd, (struct sockaddr *)&to, &len) == 0 &&
+			to.sin_family == AF_INET && ntohs(to.sin_port) == b.server.port) {
+			found++;
+			CHECK(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+		}
+	}
+	CHECK_INT(found, 1);
+	bed_teardown(&b);
+}
+
 TEST(closed_connection_is_replaced)
 {
 	struct bed b;
@@ -420,9 +466,14 @@ TEST(done_may_destroy_the_client)
 
 	bed_setup(&b);
 	b.also = destroy;
-	for (int i = 0; i < 6; i++)
+	for (int i = 0; i < 6; i++) {
+		/* These have ended when the first is told. */
+		if (i < 3)
+			buf_addstr(&b.reqs[i].url, "nonsense");
 		bed_submit(&b, i, "GET");
+	}
 	AWAIT(&b, b.done);
+	loop_once(b.loop, 0);
 	AWAIT(&b, b.server.open == 0);
 	CHECK_INT(b.done, 1);
 	bed_teardown(&b);
