@@ -171,6 +171,7 @@ static void fill(struct engine *e, struct message *m, struct settle *item, char 
 	}
 	item->id = m->d.id;
 	item->receipt = m->d.receipt;
+	item->body = m->d.body;
 	item->arg = m;
 	m->wants &= ~m->sent_want;
 	m->busy = true;

@@ -212,6 +212,36 @@ TEST(half_of_it_may_be_unfit)
 	eb_close(&b);
 }
 
+/* ---- dead letters ---- */
+
+static void (*bed_submit)(struct driver *d, struct driver_req *req);
+static size_t buried_len;
+
+static void note_burial(struct driver *d, struct driver_req *req)
+{
+	const struct settle *it = req->u.settle.items;
+
+	if (req->op == DRIVER_SETTLE && it->op == SETTLE_BURY && it->body)
+		buried_len = it->body->len;
+	bed_submit(d, req);
+}
+
+/* A service sends it anew. */
+TEST(what_is_buried_has_its_body)
+{
+	struct eb b;
+
+	setup_as(&b, true);
+	bed_submit = b.ops.submit;
+	b.ops.submit = note_burial;
+	eb_put(&b, "17");
+	eb_start(&b);
+	CHECK_INT(engine_bury(b.e, eb_find(&b, "17"), me(&b), "unread"), 0);
+	eb_pass(&b, NS_PER_S);
+	CHECK_INT(buried_len, 2);
+	eb_close(&b);
+}
+
 /* ---- what it costs ---- */
 
 TEST(who_only_sends_asks_for_nothing)
