@@ -54,10 +54,11 @@ static int open_file(const char *path, bool *link)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 
-	*link = fd < 0 && errno == ELOOP;
-	if (*link)
-		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	return fd;
+	*link = false;
+	if (fd >= 0 || errno != ELOOP)
+		return fd;
+	*link = true;
+	return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 }
 
 /* "." for a path that is a name only. NULL when out of memory. */
@@ -70,12 +71,15 @@ static char *directory_of(const char *path)
 	return strndup(path, slash == path ? 1 : (size_t)(slash - path));
 }
 
+/* Beside the file itself, wherever links led to it. */
 static bool can_write_beside(const char *path)
 {
-	char *dir = directory_of(path);
+	char *real = realpath(path, NULL);
+	char *dir = real ? directory_of(real) : NULL;
 	bool can = !dir || faccessat(AT_FDCWD, dir, W_OK, AT_EACCESS) == 0;
 
 	free(dir);
+	free(real);
 	return can;
 }
 
