@@ -69,7 +69,7 @@ int fs_run_exit_code(const struct fs *fs)
 	struct engine_stats s;
 
 	engine_stats(fs->engine, &s);
-	return bounded && s.buried_total > 0;
+	return bounded ? policy_end_code(&s) : 0;
 }
 
 /* One request a round, so that timers and answers are not starved; epoll says

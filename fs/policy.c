@@ -42,3 +42,10 @@ int policy_exit_code(int err)
 		return EX_UNAVAILABLE;
 	}
 }
+
+int policy_end_code(const struct engine_stats *st)
+{
+	if (st->poll_err)
+		return st->poll_err == -EACCES ? EX_NOPERM : EX_UNAVAILABLE;
+	return st->buried_total > 0;
+}

@@ -14,5 +14,7 @@ struct driver_params policy_params(const struct config *cfg);
 
 /* The exit code of <sysexits.h> for an error (-errno) of a source. */
 int policy_exit_code(int err);
+/* That of a bounded run that has come to its end. */
+int policy_end_code(const struct engine_stats *st);
 
 #endif

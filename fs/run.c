@@ -43,16 +43,9 @@ static void left(void *arg, struct message *m)
 static void changed(void *arg)
 {
 	struct run *r = arg;
-	struct engine_stats st;
 
-	if (!r->engine)
-		return;
-	engine_stats(r->engine, &st);
-	if (st.state == POLLER_OFFLINE)
-		r->offline = true;
-	else if (st.state == POLLER_WAITING || st.state == POLLER_FULL)
-		r->offline = false;
-	run_step_soon(r);
+	if (r->engine)
+		run_step_soon(r);
 }
 
 static void finished(void *arg)
@@ -99,7 +92,7 @@ static void engine_started(void *arg, int err)
 {
 	struct run *r = arg;
 
-	r->offline = err != 0;
+	r->answered = true;
 	r->denied = err == -EACCES;
 	if (r->denied)
 		run_end(r, "access denied", SIGTERM, CLOCK_NEVER);
@@ -225,11 +218,8 @@ static int exit_code(struct run *r)
 	struct engine_stats st;
 
 	engine_stats(r->engine, &st);
-	if (r->denied)
-		return EX_NOPERM;
-	if (r->offline && is_bounded(&r->args))
-		return EX_UNAVAILABLE;
-	return st.buried_total > 0;
+	return r->denied || is_bounded(&r->args) ? policy_end_code(&st)
+						 : st.buried_total > 0;
 }
 
 static int work(struct run *r)

@@ -67,7 +67,7 @@ struct run {
 	bool settled, handled_since;
 	uint64_t polls_before;
 
-	bool offline, denied, finished;
+	bool answered, denied, finished;
 	bool ending, signalled, stopping;
 	int signal;        /* what is passed on to the handlers */
 	int64_t signal_ns; /* when */

@@ -347,7 +347,7 @@ static void look_for_end_of_queue(struct run *r)
 	if (!r->args.drain || r->busy)
 		return;
 	engine_stats(r->engine, &st);
-	if (r->offline) {
+	if (r->answered && st.poll_err) {
 		run_end(r, "the queue does not answer", SIGTERM, CLOCK_NEVER);
 		return;
 	}

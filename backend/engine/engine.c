@@ -107,6 +107,7 @@ static void received(struct driver_req *req)
 	unsigned n = err ? 0 : req->u.receive.n;
 
 	engine_answered(e);
+	e->poll_err = err;
 	if (err) {
 		poller_failed(
 			&e->poller, engine_retry_after(e, req), now, engine_random(e));
@@ -211,6 +212,7 @@ void engine_stats(struct engine *e, struct engine_stats *out)
 
 	*out = e->stats;
 	out->state = poller_state(&e->poller, now);
+	out->poll_err = e->poll_err;
 	out->backoff_interval_ns = e->poller.slept_ns;
 	out->next_poll_in_ns = next_poll_in_ns(e, now);
 	out->polls_total = e->poller.polls_total;
@@ -296,6 +298,7 @@ struct engine *engine_create(struct loop *loop, struct driver *driver,
 	e->cfg = *cfg;
 	e->ev = *ev;
 	e->poll_due_ns = CLOCK_NEVER;
+	e->poll_err = -EAGAIN;
 	loop_timer_init(&e->poll_timer, poll_due, e);
 	depth_init(e);
 	loop_timer_init(&e->load_timer, load, e);
@@ -349,6 +352,8 @@ static void loaded(struct driver_req *req)
 	int err = req->err;
 
 	engine_answered(e);
+	if (err || !e->cfg.receives)
+		e->poll_err = err;
 	if (err) {
 		engine_error(e, "reading the store", req);
 		load_later(e);

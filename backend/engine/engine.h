@@ -72,6 +72,8 @@ struct engine_events {
 /* Figures for .control. Counters only grow. */
 struct engine_stats {
 	enum poller_state state;
+	int poll_err; /* of the last poll or start, as in driver_req.err; -EAGAIN
+			 while none was answered */
 	int64_t backoff_interval_ns;
 	int64_t next_poll_in_ns; /* -1: none planned */
 	uint64_t polls_total, polls_empty, polls_empty_in_a_row;

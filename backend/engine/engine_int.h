@@ -42,6 +42,7 @@ struct engine {
 	int64_t hold_off_ns; /* others come first until then */
 	unsigned short seed[3];
 	bool loaded;
+	int poll_err; /* see engine_stats */
 	void (*started)(void *arg, int err);
 	void *started_arg;
 

@@ -353,3 +353,40 @@ TEST(a_run_uses_almost_all_of_its_time)
 	CHECK(clock_mono() - start <= 56 * NS_PER_S);
 	eb_close(&b);
 }
+
+/* ---- whether the queue answers ---- */
+
+TEST(an_end_tells_whether_the_last_poll_was_answered)
+{
+	struct eb b;
+
+	bounded(&b);
+	eb_fail(&b, DRIVER_RECEIVE, -EAGAIN, 1);
+	eb_start(&b);
+	CHECK_INT(b.start_err, -EAGAIN);
+	CHECK_INT(stats(&b).poll_err, -EAGAIN);
+	engine_poll_now(b.e);
+	eb_run(&b);
+	CHECK_INT(stats(&b).poll_err, 0);
+	eb_fail(&b, DRIVER_RECEIVE, -EACCES, 1000);
+	engine_poll_now(b.e);
+	eb_pass(&b, 60 * NS_PER_S);
+	CHECK(finished(&b));
+	CHECK_INT(stats(&b).poll_err, -EACCES);
+	eb_close(&b);
+}
+
+TEST(a_queue_that_never_answered_is_away)
+{
+	struct eb b;
+
+	bounded(&b);
+	eb_hold(&b, DRIVER_RECEIVE);
+	eb_start(&b);
+	CHECK_INT(b.started, 0);
+	CHECK_INT(stats(&b).poll_err, -EAGAIN);
+	eb_let(&b, DRIVER_RECEIVE);
+	eb_run(&b);
+	CHECK_INT(stats(&b).poll_err, 0);
+	eb_close(&b);
+}
