@@ -287,11 +287,25 @@ static int serve(struct fs *fs)
 	return e && !fs->exit_code ? EX_OSERR : fs->exit_code;
 }
 
+/* What is opened later must not become a standard descriptor: the log is written
+ * to one. */
+static void fill_standard_fds(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	struct fs fs = {0};
 	char err[CONFIG_ERR_LEN] = "";
 
+	fill_standard_fds();
 	if (argc > 1 && strcmp(argv[1], "run") == 0)
 		return run_main(argc - 1, argv + 1);
 	if (config_init(&fs.cfg))
