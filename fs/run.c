@@ -137,6 +137,7 @@ static int open_driver(struct run *r, char *err, size_t err_len)
 
 	p.loop = r->loop;
 	p.identity = identity;
+	p.no_drafts = true;
 	p.on_change = on_driver_change;
 	p.arg = r;
 	gethostname(host, sizeof(host) - 1);

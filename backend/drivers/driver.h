@@ -78,6 +78,8 @@ struct driver_params {
 				 A later daemon with the same one takes over
 				 the leases and drafts of the earlier */
 	bool create;          /* make the queue if it is missing */
+	bool no_drafts;       /* those of mounts that ended are left to others,
+				 who show them */
 	/* Of services; may be NULL. */
 	const char *state;       /* directory for what must survive here */
 	const char *credentials; /* file; else the environment */

@@ -108,6 +108,7 @@ static struct sq *create(const struct driver_params *p)
 	s->loop = p->loop;
 	s->on_change = p->on_change;
 	s->arg = p->arg;
+	s->no_drafts = p->no_drafts;
 	s->event_fd = s->lock_fd = s->watch.fd = -1;
 	TAILQ_INIT(&s->queue);
 	TAILQ_INIT(&s->answered);

@@ -94,6 +94,7 @@ struct sq {
 	int err;       /* with broken */
 	char why[512]; /* one line; paths are long */
 	int64_t mount; /* own row, and own byte of the lock file */
+	bool no_drafts;
 	int lock_fd;
 	int64_t receipts[SQ_MAX_RECEIVE]; /* of the receive under way */
 	struct driver_appetite told;      /* own appetite as stored */

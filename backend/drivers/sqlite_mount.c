@@ -7,7 +7,8 @@
  * waiting again at once, and it is no attempt; claimed ones wait for the end
  * of their lease, since their consumers may outlive the daemon, and its next
  * life asks for them by its identity; drafts are adopted by the mount that is
- * being opened, so that no writer's data is out of sight.
+ * being opened, so that no writer's data is out of sight (not by a run without a
+ * mount: the row stays, for the next one that shows them).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -71,7 +72,7 @@ static int bury_mount(struct sq *s, int64_t n)
 {
 	int r = give_back(s, n);
 
-	if (r == 0)
+	if (r == 0 && !s->no_drafts)
 		r = sq_exec(s, SQ_MOUNT_ADOPT, "ii", n, s->mount);
 	if (r >= 0)
 		r = sq_exec(s, SQ_MOUNT_FORGET, "i", n);

@@ -152,7 +152,8 @@ const char *const sq_sql[SQ_STMTS] = {
 	[SQ_MOUNT_ADOPT] = "UPDATE draft SET mount=?2 WHERE mount=?1",
 	[SQ_MOUNT_FORGET] = "UPDATE kept SET mount=NULL WHERE mount=?1",
 	[SQ_MOUNT_DROP] = "DELETE FROM mount WHERE n=?1 AND NOT EXISTS(SELECT 1 FROM"
-			  " message WHERE visible_at>0 AND mount=?1)",
+			  " message WHERE visible_at>0 AND mount=?1) AND NOT EXISTS("
+			  "SELECT 1 FROM draft WHERE mount=?1)",
 
 	[SQ_KEEP] = "INSERT OR REPLACE INTO kept(id,mount,receipt,enqueued_us,"
 		    "lease_until_us,attempts,dequeue_count,record,data)"
