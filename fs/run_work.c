@@ -199,12 +199,51 @@ static int64_t end_overdue(struct run *r)
 
 /* ---- who gets the next message ---- */
 
-static void ask_again(struct run *r)
+static bool is_free(const struct run_slot *s)
+{
+	return !s->m && !s->child.pid && !s->waiter.queued;
+}
+
+static bool claim(struct run_slot *s, struct message *m)
+{
+	struct engine *e = s->run->engine;
+
+	if (engine_claim(e, m, engine_caller(e, s->run->kit.self), true, false))
+		return false;
+	take(s, m);
+	return true;
+}
+
+static struct message *untried(const struct run *r)
+{
+	struct message *m;
+
+	TAILQ_FOREACH (m, engine_ready(r->engine), link)
+		if (!outage_has_failed(&r->outage, hash(m->d.id)))
+			return m;
+	return NULL;
+}
+
+/* What has not failed comes before what has, as long as nothing is handled. Looks
+ * from the front each time: a claim may have others given back. */
+static void ask_for_others(struct run *r)
 {
 	for (unsigned i = 0; i < r->args.parallel; i++) {
 		struct run_slot *s = &r->slots[i];
+		struct message *m = is_free(s) ? untried(r) : NULL;
 
-		if (s->m || s->child.pid || s->waiter.queued)
+		if (m && !claim(s, m))
+			return;
+	}
+}
+
+static void ask_again(struct run *r)
+{
+	ask_for_others(r);
+	for (unsigned i = 0; i < r->args.parallel; i++) {
+		struct run_slot *s = &r->slots[i];
+
+		if (!is_free(s))
 			continue;
 		s->waiter.fn = served;
 		s->waiter.arg = s;
@@ -236,9 +275,8 @@ static void probe(struct run *r)
 	struct run_slot *s = slot_of(r, 0);
 	struct message *m = s ? pick(r) : NULL;
 
-	if (m && !engine_claim(r->engine, m, engine_caller(r->engine, r->kit.self), true,
-			 false))
-		take(s, m);
+	if (m)
+		claim(s, m);
 }
 
 /* When to ask again by the clock. */

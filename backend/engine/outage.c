@@ -66,13 +66,19 @@ static void probe_failed(struct outage *o, int64_t now_ns)
 	o->next_ns = clock_add(now_ns, o->pause_ns);
 }
 
-static void note(struct outage *o, uint64_t id)
+bool outage_has_failed(const struct outage *o, uint64_t id)
 {
 	for (unsigned i = 0; i < o->n_failed; i++) {
 		if (o->failed[i] == id)
-			return;
+			return true;
 	}
-	o->failed[o->n_failed++] = id;
+	return false;
+}
+
+static void note(struct outage *o, uint64_t id)
+{
+	if (!outage_has_failed(o, id))
+		o->failed[o->n_failed++] = id;
 }
 
 /* The failures of those that had started before it was suspected say nothing

@@ -44,6 +44,9 @@ extern const struct outage_config outage_defaults;
 
 void outage_init(struct outage *o, const struct outage_config *cfg);
 bool outage_suspected(const struct outage *o);
+/* Whether ID has failed and nothing was handled since. Others are to be tried first:
+ * whether all fail is then known before one has used up its attempts. */
+bool outage_has_failed(const struct outage *o, uint64_t id);
 /* When the next handling may start: NOW, later, or CLOCK_NEVER while the outcome
  * of a probe is awaited. */
 int64_t outage_next(const struct outage *o, int64_t now_ns);

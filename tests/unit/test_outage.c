@@ -60,6 +60,22 @@ TEST(one_message_that_fails_again_and_again_is_none)
 	CHECK(!outage_suspected(&o));
 }
 
+/* man: run-outage-others */
+TEST(what_has_failed_is_known_until_one_is_handled)
+{
+	struct outage o = make();
+
+	CHECK(!outage_has_failed(&o, 0));
+	handle(&o, 0, false, NOW);
+	handle(&o, 3, false, NOW);
+	CHECK(outage_has_failed(&o, 0));
+	CHECK(outage_has_failed(&o, 3));
+	CHECK(!outage_has_failed(&o, 1));
+	handle(&o, 1, true, NOW);
+	CHECK(!outage_has_failed(&o, 0));
+	CHECK(!outage_has_failed(&o, 3));
+}
+
 TEST(a_success_between_begins_to_count_anew)
 {
 	struct outage o = make();
