@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -113,15 +114,32 @@ static int body_fd(const struct message *m)
 	return err;
 }
 
+/* Each place has a directory: a message whose lease was lost may be back while its
+ * old handler has not ended yet. */
+static int name_file(const struct child_kit *k, struct child *c, const char *name)
+{
+	char *dir;
+	int err = 0;
+
+	if (asprintf(&dir, "%s/%u", k->dir, c->place) < 0)
+		return -ENOMEM;
+	if (mkdir(dir, 0700) && errno != EEXIST)
+		err = -errno;
+	else if (asprintf(&c->file, "%s/%s", dir, name) < 0)
+		err = -ENOMEM;
+	if (err)
+		c->file = NULL;
+	free(dir);
+	return err;
+}
+
 static int body_file(const struct child_kit *k, struct child *c, const struct message *m,
 	const char *name)
 {
-	int fd, err;
+	int fd, err = name_file(k, c, name);
 
-	if (asprintf(&c->file, "%s/%s", k->dir, name) < 0) {
-		c->file = NULL;
-		return -ENOMEM;
-	}
+	if (err)
+		return err;
 	fd = open(c->file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;

@@ -30,6 +30,7 @@ struct child_kit {
 struct child {
 	pid_t pid;        /* 0: none */
 	pid_t *published; /* where its pid is kept as long as it lives (run_guard.h) */
+	unsigned place;   /* which of those that run at a time */
 	char *file;       /* of "{}", or NULL */
 };
 

@@ -447,6 +447,7 @@ int run_work_init(struct run *r)
 	for (unsigned i = 0; i < r->args.parallel; i++) {
 		r->slots[i].run = r;
 		r->slots[i].child.published = run_guard_slot(r->guard, i);
+		r->slots[i].child.place = i;
 	}
 	for (int i = 0; i < 3; i++)
 		r->seed[i] = (unsigned short)(clock_wall() >> (16 * i));
