@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define SECOND INT64_C(1000000000)
@@ -85,6 +86,13 @@ static int take(struct run_args *a, int letter, char *err, size_t err_len)
 	}
 }
 
+static bool is_program(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && S_ISREG(st.st_mode) && !access(path, X_OK);
+}
+
 /* Of a program: as the shell looks for it, once and not for each message. */
 static char *find_program(const char *name)
 {
@@ -92,13 +100,13 @@ static char *find_program(const char *name)
 	char *path;
 
 	if (strchr(name, '/'))
-		return access(name, X_OK) ? NULL : strdup(name);
+		return is_program(name) ? strdup(name) : NULL;
 	for (dirs = dirs ? dirs : "/usr/bin:/bin"; *dirs; dirs = *end ? end + 1 : end) {
 		end = strchrnul(dirs, ':');
 		if (asprintf(&path, "%.*s/%s", end > dirs ? (int)(end - dirs) : 1,
 			    end > dirs ? dirs : ".", name) < 0)
 			return NULL;
-		if (access(path, X_OK) == 0)
+		if (is_program(path))
 			return path;
 		free(path);
 	}
