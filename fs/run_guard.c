@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 struct run_guard {
@@ -31,10 +32,20 @@ static int remove_one(
 	return 0;
 }
 
+/* Of 10 ms each. */
+#define REMOVE_TRIES 100
+
+/* What was killed a moment ago may be about to make another file. */
 void run_guard_remove(const char *dir)
 {
-	if (*dir)
+	static const struct timespec step = {0, 10000000};
+
+	for (int i = 0; *dir && i < REMOVE_TRIES; i++) {
 		nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+		if (access(dir, F_OK))
+			return;
+		nanosleep(&step, NULL);
+	}
 }
 
 /* In a session of its own: whoever kills our process group does not mean it. It
