@@ -6,82 +6,12 @@
 
 bats_require_minimum_version 1.5.0
 load helpers
+load run_helpers
 
 setup_file() { build_clients forkexec; }
+setup() { run_setup; }
+teardown() { run_teardown; }
 
-# What a run leaves in TMPDIR is looked for. OPEN is for other users.
-setup() {
-	spool_setup
-	OPEN=$(mktemp -d)
-	chmod 777 "$OPEN"
-	export TMPDIR=$BASE/tmp
-	mkdir "$TMPDIR"
-	run_once 0 -- true
-}
-
-teardown() {
-	rm -rf "$OPEN"
-	spool_teardown
-}
-
-SPOOLFS=$SPOOLFS_BUILD/spoolfs
-
-enqueue() { python3 "$CLIENTS_SRC/enqueue.py" "$DB" "$@"; }
-
-# rows [WHERE]: how many messages there are; dead_rows: how many dead letters.
-rows() { sqlite3 -readonly -cmd '.timeout 5000' "$DB" "SELECT count(*) FROM message WHERE ${1-1}"; }
-dead_rows() { sqlite3 -readonly -cmd '.timeout 5000' "$DB" 'SELECT count(*) FROM dead'; }
-
-# run_with [OPTION...] -- COMMAND...: on DB, its lines in BASE/run.log.
-run_with() {
-	local -a options=()
-	while [ "$1" != -- ]; do
-		options+=("$1")
-		shift
-	done
-	timeout 60 "$SPOOLFS" run "${options[@]}" "$DB" "$@" 2>> "$BASE/run.log" \
-		< /dev/null 3>&- 4>&-
-}
-
-# run_once CODE [OPTION...] -- COMMAND...: until the queue is empty; exits so.
-run_once() {
-	local want=$1 status=0
-	shift
-	run_with --drain "$@" || status=$?
-	[ "$status" = "$want" ] || {
-		echo "expected exit status $want, got $status"
-		return 1
-	}
-}
-
-# run_bg [OPTION...] -- COMMAND...: in the background, its pid in RUN.
-run_bg() {
-	local -a options=()
-	while [ "$1" != -- ]; do
-		options+=("$1")
-		shift
-	done
-	# shellcheck disable=SC2086
-	bg $WRAP "$SPOOLFS" run "${options[@]}" "$DB" "$@" 2>> "$BASE/run.log"
-	RUN=$BG
-}
-
-# exits CODE: RUN ends with it.
-exits() {
-	local status=0
-	wait_until 30 gone "$RUN"
-	wait "$RUN" || status=$?
-	[ "$status" = "$1" ] || {
-		echo "expected exit status $1, got $status"
-		return 1
-	}
-}
-
-lines() { wc -l < "$1"; }
-nothing_in() { [ -z "$(ls -A "$1")" ]; }
-nothing_left_behind() {
-	wait_until 5 no_survivors && wait_until 5 nothing_in "$TMPDIR"
-}
 # ---- one message --------------------------------------------------------------
 
 # man: run-stdin, run-environ, run-ok
@@ -125,6 +55,25 @@ nothing_left_behind() {
 	enqueue 3
 	run_once 0 -- bash -c 'ls "$(dirname "$1")" | wc -l >> "$BASE/files"' _ '{}'
 	expect "$(printf '1\n1\n1')" cat "$BASE/files"
+}
+
+# man: run-file
+@test "a message that is back while its old handler ends has a file of its own" {
+	enqueue 1
+	run_bg -P 2 -o max_lease=300ms,visibility=200ms,retry_delay=0 --grace 5s -- \
+		bash -c 'trap "" TERM; echo >> "$BASE/on"
+		n=0; until [ "$(wc -l < "$BASE/on")" = 2 ] || ((n++ > 500)); do sleep 0.01; done
+		[ "$SPOOLFS_ATTEMPTS" = 0 ] || exit 0
+		until [ -e "$BASE/look" ] || ((n++ > 500)); do sleep 0.01; done
+		cat "$1" > "$BASE/copy"' _ '{}'
+	wait_until 10 is 0 rows
+	: > "$BASE/look"
+	wait_until 10 test -s "$BASE/copy"
+	expect m1 cat "$BASE/copy"
+	not grep -q 'cannot start' "$BASE/run.log"
+	kill -TERM "$RUN"
+	exits 0
+	nothing_left_behind
 }
 
 @test "a body that is not read, and a large one, hold nothing up" {
@@ -291,6 +240,23 @@ nothing_left_behind() {
 	exits 0
 }
 
+# man: run-killed
+@test "a killed run leaves no files, even of handlers that went on making some" {
+	for i in 1 2 3 4 5 6 7 8; do
+		enqueue 4
+		: > "$BASE/on"
+		run_bg -P 4 -- bash -c 'd=$(dirname "$1"); echo >> "$BASE/on"
+			for i in 1 2; do (while :; do : > "$d/$i.$RANDOM"; done) & done
+			while :; do : > "$d/$RANDOM"; done' _ '{}'
+		wait_until 10 is 4 lines "$BASE/on"
+		wait_until 5 test -n "$(find "$TMPDIR" -name '1.*' -print -quit)"
+		kill -KILL "$RUN"
+		nothing_left_behind
+		rm -f "$DB"*
+		run_once 0 -- true
+	done
+}
+
 # man: run-bounded
 @test "a handler that hangs is ended with the run" {
 	enqueue 3
@@ -314,6 +280,43 @@ nothing_left_behind() {
 	expect 0 rows
 }
 
+@test "with standard descriptors closed it works, and its handlers have them" {
+	enqueue 2
+	timeout 30 "$SPOOLFS" run --drain -v -P 2 "$DB" -- bash -c \
+		'if [ "$SPOOLFS_GIVEN" = m2 ]; then
+			n=0; until [ -e "$BASE/got.m1" ] || ((n++ > 500)); do sleep 0.01; done
+			sleep 0.3 # the line about m1 is written
+		fi
+		for fd in 0 1 2; do [ -e "/proc/$$/fd/$fd" ] || exit 1; done
+		cat > "$BASE/got.$SPOOLFS_GIVEN"' <&- >&- 2>&-
+	expect 0 rows
+	expect m2 cat "$BASE/got.m2"
+}
+
+# man: run-drafts
+@test "a run leaves the drafts of a killed mount to the next mount" {
+	spool_mount
+	printf half > "$Q/cut.tmp"
+	wait_until 5 is 1 drafts
+	sync "$Q/.control"
+	spool_kill
+	run_bg -o poll_floor=50ms -- true
+	enqueue 1
+	wait_until 10 is 0 rows
+	spool_mount
+	expect 1 drafts
+	expect half cat "$Q"/.drafts/*
+	kill -TERM "$RUN"
+	exits 0
+	# One that comes and goes forgets neither them nor its own traces.
+	spool_kill
+	run_once 0 -- true
+	run_once 0 -- true
+	expect 2 sqlite3 -readonly "$DB" 'SELECT count(*) FROM mount'
+	spool_mount
+	expect half cat "$Q"/.drafts/*
+}
+
 # ---- how it is told ---------------------------------------------------------------
 
 # man: run-mount-options, run-exit-usage
@@ -322,7 +325,7 @@ nothing_left_behind() {
 		'--grace x x -- true' '--nonsense x -- true' '-o nonsense x -- true' \
 		'-o done=x x -- true' '-o role=in x -- true' '-o nosuid x -- true' \
 		'-o allow_other x -- true' '-o run_for=1s x -- true' 'sb://x -- true' \
-		'x -- no-such-program' 'x -- /etc/passwd'; do
+		'x -- no-such-program' 'x -- /etc/passwd' 'x -- /etc'; do
 		# shellcheck disable=SC2086
 		run -64 timeout 5 "$SPOOLFS" run $args
 		[[ $output == 'spoolfs run: '* ]]
@@ -339,20 +342,6 @@ nothing_left_behind() {
 	echo nonsense nonsense nonsense > "$BASE/broken.db"
 	run -69 timeout 20 "$SPOOLFS" run --drain "$BASE/broken.db" -- true
 }
-
-# Another program holds the write lock of the queue file until unlock_queue.
-lock_queue() {
-	bg python3 -c '
-import os, sqlite3, sys, time
-db = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=20)
-db.execute("BEGIN IMMEDIATE")
-open(sys.argv[2], "w").close()
-while os.path.exists(sys.argv[2]):
-    time.sleep(0.01)
-db.execute("ROLLBACK")' "$DB" "$BASE/locked"
-	wait_until 20 test -e "$BASE/locked"
-}
-unlock_queue() { rm "$BASE/locked"; }
 
 # man: run-exit-unavailable
 @test "69 when the queue does not answer any more" {
@@ -400,7 +389,6 @@ unlock_queue() { rm "$BASE/locked"; }
 	expect 0 rows
 	expect 50 bash -c 'sort -u "$OPEN/done" | grep -c "^0 m"'
 }
-nobody() { setpriv --reuid=65534 --regid=65534 --clear-groups unshare -Ur "$@"; }
 nobody_runs() {
 	nobody timeout 30 "$OPEN/spoolfs" run --drain -P 2 "$DB" -- "$@" 2>> "$OPEN/log"
 }
@@ -417,46 +405,47 @@ nobody_runs() {
 
 # ---- what an issue asked for --------------------------------------------------------
 
-# run_every SECONDS N OPTION... -- COMMAND: N runs, started so, as cron does; one
-# line "START END CODE" each in BASE/table.
-one_run() {
-	local start code=0
-	start=$(now_ms)
-	run_with "$@" || code=$?
-	echo "$start $(now_ms) $code" >> "$BASE/table"
-}
-run_every() {
-	local s=$1 n=$2 start i
-	local -a runs=()
-	shift 2
-	start=$(now_ms)
-	for ((i = 0; i < n; i++)); do
-		wait_until 60 clock_is $((start + i * s * 1000))
-		bg one_run "$@"
-		runs+=("$BG")
-	done
-	wait "${runs[@]}"
+# scheduled N: a run each RUN_SECONDS (2), RUN_COUNT (8) of them, on N messages, each
+# with RUN_WORK (0) seconds of work; a tenth of the handlings fails, m33 hangs.
+scheduled() {
+	local s=${RUN_SECONDS:-2}
+	export LOG=$OPEN/handled RUN_WORK=${RUN_WORK:-0}
+	enqueue "$1"
+	: > "$LOG"
+	chmod a+w "$LOG"
+	run_every "$s" "${RUN_COUNT:-8}" -P 2 -o "run_for=${s}s,estimated_duration=100ms" \
+		-o retry_delay=100ms,max_attempts=3 --grace 500ms -- bash -c \
+		'if [ "$SPOOLFS_GIVEN" = m33 ]; then sleep 1000; fi
+		sleep "$RUN_WORK"
+		[ $((RANDOM % 10)) != 0 ] || exit 1
+		echo "$SPOOLFS_GIVEN" >> "$LOG"'
+	echo "# $1 messages: $(lines "$LOG") handled, $(dead_rows) dead, $(rows) left"
+	table_is_good "$s" 900 # --grace, and starting and ending
+	wait_until 5 no_survivors
+	expect 0 rows
+	# Each message is handled once, or dead.
+	expect $(($1 - $(dead_rows))) lines "$LOG"
+	expect "$(lines "$LOG")" bash -c 'sort -u "$LOG" | wc -l'
+	at_least 1 dead_rows
+	grep -q ' 1 0$' "$BASE/table"
 }
 
 # man: run-at-least-once
 @test "5: runs back to back, with handlers that fail and one that hangs" {
-	s=${RUN_SECONDS:-2}
-	enqueue 500
-	run_every "$s" 8 -P 2 -o "run_for=${s}s,estimated_duration=100ms" \
-		-o retry_delay=100ms,max_attempts=3 --grace 500ms -- bash -c \
-		'if [ "$SPOOLFS_GIVEN" = m33 ]; then sleep 1000; fi
-		[ $((RANDOM % 10)) != 0 ] || exit 1
-		echo "$SPOOLFS_GIVEN" >> "$BASE/handled"'
-	cat "$BASE/table"
-	wait_until 5 no_survivors
-	expect 0 rows
-	# Each message is handled once, or dead.
-	expect $((500 - $(dead_rows))) lines "$BASE/handled"
-	expect "$(lines "$BASE/handled")" bash -c 'sort -u "$BASE/handled" | wc -l'
-	at_least 1 dead_rows
-	# No run is longer than its time, so none overlaps by more than a start.
-	awk -v ms=$((s * 1000 + 400)) '$2 - $1 > ms || $3 > 1 { exit 1 }' "$BASE/table"
-	grep -q ' 1$' "$BASE/table"
+	scheduled 500
+}
+
+# man: run-unprivileged
+@test "5: the same without root and without /dev/fuse" {
+	export DB=$OPEN/q.db TMPDIR=$OPEN/tmp
+	mkdir -m 777 "$TMPDIR"
+	cp "$SPOOLFS" "$OPEN/spoolfs"
+	SPOOLFS=$OPEN/spoolfs AS=(nobody)
+	refuse 'Permission denied' nobody bash -c ': < /dev/fuse'
+	run_once 0 -- true
+	chmod a+rw "$OPEN"/q.db*
+	scheduled "${RUN_MESSAGES:-200}"
+	nothing_in "$TMPDIR"
 }
 
 # man: run-at-least-once
@@ -509,6 +498,24 @@ run_every() {
 	grep -q 'handlers succeed again' "$BASE/run.log"
 	expect 100 bash -c 'sort -u "$BASE/handled" | wc -l'
 	expect 0 dead_rows
+	kill -TERM "$RUN"
+	exits 0
+}
+
+# man: run-outage-others
+@test "7: nor when what failed is there again at once" {
+	enqueue 100
+	: > "$BASE/down"
+	run_bg -P 2 -o retry_delay=0,max_attempts=3 -- bash -c \
+		'if [ -e "$BASE/down" ]; then sleep 0.1; exit 1; fi
+		echo "$SPOOLFS_GIVEN" >> "$BASE/handled"'
+	wait_until 10 grep -q 'all handlers fail' "$BASE/run.log"
+	expect 0 rows 'attempts>1'
+	expect 0 dead_rows
+	rm "$BASE/down"
+	wait_until 20 is 0 rows
+	expect 0 dead_rows
+	expect 100 bash -c 'sort -u "$BASE/handled" | wc -l'
 	kill -TERM "$RUN"
 	exits 0
 }

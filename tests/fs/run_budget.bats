@@ -5,6 +5,7 @@
 # shellcheck disable=SC2016,SC2030,SC2031
 
 load helpers
+load run_helpers
 
 setup_file() { build_clients try fill; }
 
@@ -172,6 +173,22 @@ fill_queue() {
 	wait_listed 1
 	cat "$(message)" > /dev/null
 	rm "$(message "" "$Q/.inflight" | sed 's,/.inflight,,')"
+	tell drain
+	ended 0
+}
+
+@test "exit status: 69 when the queue did not answer any more at the end" {
+	fill_queue 1
+	run_for idle_timeout=7s,poll_ceiling=1s
+	wait_listed 1
+	lock_queue
+	wait_until 15 is offline control state
+	wait_until 15 grep -q 'ending: nothing was handled' "$BASE/q.log"
+	unlock_queue
+	ended 69
+	# It is back: nothing was lost of what the run held.
+	run_for run_for=1m
+	wait_listed 1
 	tell drain
 	ended 0
 }
