@@ -159,6 +159,8 @@ static void settled(struct driver_req *req)
 		e->ev.dead_added(e->ev.arg, s->d);
 	} else {
 		forget(e, s->d);
+		if (!e->dead) /* there may be more than are listed at a time */
+			dead_refresh(e);
 	}
 	free(s);
 	engine_poll_soon(e);
