@@ -106,6 +106,45 @@ static void renew_unread(struct engine *e, struct message *m, int64_t now)
 	ledger_want(e, m, WANT_RENEW);
 }
 
+/* Forgets M, whose lease is over; an answer about it may still come. */
+static void lapse(struct engine *e, struct message *m)
+{
+	e->stats.leases_lost += m->state == MESSAGE_CLAIMED;
+	e->ev.left(e->ev.arg, m);
+	run_end_observe(e, m, clock_mono());
+	window_detach(e, m);
+	ledger_drop(e, m, ~0u);
+	m->superseded = true;
+	if (!m->busy)
+		message_destroy(m);
+}
+
+/* Whether M, unread, waits for the answer to a renewal, of a service. */
+static bool in_renewal(const struct engine *e, const struct message *m)
+{
+	return driver_can(e->driver, DRIVER_FAR) && (m->busy || m->wants & WANT_RENEW);
+}
+
+/*
+ * An unread message whose lease is to be looked at. One whose renewal has failed
+ * for a whole lease may be another machine's by now: who opened it here would do
+ * what another is doing.
+ */
+static void look_unread(struct engine *e, struct message *m, int64_t now)
+{
+	int64_t end = m->d.lease_until_ns;
+
+	if (!in_renewal(e, m)) {
+		renew_unread(e, m, now);
+		if (in_renewal(e, m) && end > now)
+			window_set_due(e, m, end);
+	} else if (end > now) {
+		window_set_due(e, m, end);
+	} else {
+		lapse(e, m);
+	}
+}
+
 static void due(void *arg)
 {
 	struct engine *e = arg;
@@ -117,11 +156,12 @@ static void due(void *arg)
 	while ((n = heap_min(&e->due)) && n->key <= now + slack) {
 		struct message *m =
 			(struct message *)((char *)n - offsetof(struct message, due));
+		bool early = m->state == MESSAGE_READY && !in_renewal(e, m);
 
-		if (m->state == MESSAGE_READY)
-			renew_unread(e, m, now);
-		else if (n->key > now)
+		if (n->key > now && !early)
 			break;
+		if (m->state == MESSAGE_READY)
+			look_unread(e, m, now);
 		else
 			claim_look(e, m);
 	}
@@ -150,14 +190,7 @@ static void supersede(struct engine *e, const char *id)
 	if (!m)
 		return;
 	log_info("lease", "lost and received again id=%s", id);
-	e->stats.leases_lost += m->state == MESSAGE_CLAIMED;
-	e->ev.left(e->ev.arg, m);
-	run_end_observe(e, m, clock_mono());
-	window_detach(e, m);
-	ledger_drop(e, m, ~0u);
-	m->superseded = true;
-	if (!m->busy)
-		message_destroy(m);
+	lapse(e, m);
 }
 
 static void arrive_one(struct engine *e, struct driver_msg *d)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A far service: drafts are sealed, each writer's messages go in order, and
  * neither requests nor unread messages are wasted. */
+#include "backend/engine/dead.h"
 #include "backend/engine/outbox.h"
 
 #include <stdio.h>
@@ -242,6 +243,26 @@ TEST(what_is_buried_has_its_body)
 	eb_close(&b);
 }
 
+/* The count is seldom asked for. */
+TEST(when_all_dead_letters_that_were_listed_are_gone_the_next_are)
+{
+	struct dead *d, *next;
+	struct eb b;
+
+	setup_as(&b, true);
+	eb_put_many(&b, 1, 9); /* the window takes 8 */
+	for (struct eb_message *m = TAILQ_FIRST(&b.messages); m; m = TAILQ_NEXT(m, link))
+		m->state = EB_DEAD;
+	eb_start(&b);
+	eb_forget(&b);
+	HASH_ITER (hh, engine_dead(b.e), d, next)
+		CHECK_INT(dead_discard(b.e, d), 0);
+	eb_pass(&b, NS_PER_S);
+	CHECK_STR(eb_told(&b), "dead:009 ");
+	CHECK_INT(b.asked[DRIVER_DEAD_LIST], 1);
+	eb_close(&b);
+}
+
 /* ---- what it costs ---- */
 
 TEST(who_only_sends_asks_for_nothing)
@@ -359,6 +380,47 @@ TEST(where_others_consume_nothing_is_held_longer_than_a_lease)
 	eb_pass(&b, 30 * NS_PER_S);
 	CHECK_STR(eb_ready(&b), "");
 	CHECK_INT(eb_stored(&b, "001")->state, EB_WAITING);
+	eb_close(&b);
+}
+
+/* The service is away: after a lease another machine may have them. */
+TEST(what_could_not_be_renewed_for_a_lease_is_not_handed_out)
+{
+	struct eb b;
+
+	setup_as(&b, true);
+	eb_put_many(&b, 1, 3);
+	eb_start(&b);
+	CHECK_INT(engine_claim(b.e, eb_find(&b, "002"), me(&b), true, false), 0);
+	eb_fail(&b, DRIVER_SETTLE, -EAGAIN, 1000000);
+	eb_fail(&b, DRIVER_RECEIVE, -EAGAIN, 1000000);
+	eb_pass(&b, 29 * NS_PER_S);
+	CHECK_STR(eb_ready(&b), "001 003 ");
+	eb_pass(&b, 2 * NS_PER_S);
+	CHECK_STR(eb_ready(&b), "");
+	CHECK_STR(eb_in_flight(&b), "002 "); /* its owner is at work */
+	b.fault[DRIVER_RECEIVE].times = b.fault[DRIVER_SETTLE].times = 0;
+	eb_pass(&b, 60 * NS_PER_S);
+	CHECK(eb_find(&b, "001"));
+	eb_close(&b);
+}
+
+TEST(an_answer_after_the_lease_is_no_harm)
+{
+	struct eb b;
+
+	setup_as(&b, true);
+	eb_put(&b, "1");
+	eb_start(&b);
+	eb_hold(&b, DRIVER_SETTLE);
+	eb_fail(&b, DRIVER_RECEIVE, -EAGAIN, 1000);
+	eb_pass(&b, 31 * NS_PER_S);
+	CHECK_STR(eb_ready(&b), "");
+	b.fault[DRIVER_RECEIVE].times = 0;
+	eb_let(&b, DRIVER_SETTLE);
+	eb_run(&b);
+	eb_pass(&b, 60 * NS_PER_S);
+	CHECK_STR(eb_ready(&b), "1 ");
 	eb_close(&b);
 }
 
