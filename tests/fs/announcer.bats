@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
+# bats file_tags=sqlite:local
 # The announcer by itself, told by the test what the daemon would tell it.
 
 load helpers

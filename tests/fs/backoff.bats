@@ -90,6 +90,7 @@ arrival() {
 	sync "$Q/.control"
 }
 
+# bats test_tags=sqlite:notify
 # man: backoff-reset
 @test "13: a message sets the interval to the floor (reset)" {
 	spool_mount -n b role=out
@@ -102,6 +103,7 @@ arrival() {
 	at_least 1 control polls_empty_in_a_row
 }
 
+# bats test_tags=sqlite:notify
 # man: backoff-halve
 @test "13: a message divides it by the factor (halve), never under the floor" {
 	spool_mount -n b role=out

@@ -105,6 +105,7 @@ unharmed() {
 	unharmed
 }
 
+# bats test_tags=sqlite:local
 # man: write-efbig
 @test "14: a 100 MiB write: EFBIG, and no truncated message" {
 	with_job
@@ -155,6 +156,7 @@ small() {
 	SMALL=$BASE/small
 }
 
+# bats test_tags=sqlite:file
 # man: write-enospc
 @test "14: a full disk: ENOSPC, all that was accepted is there, and it goes on after" {
 	small 4m
@@ -187,6 +189,7 @@ small() {
 	cat "$Q"/* > /dev/null
 }
 
+# bats test_tags=sqlite:file
 @test "14: a full disk, and the daemon is killed: all that was accepted is there" {
 	small 4m
 	spool_mount
@@ -206,6 +209,7 @@ small() {
 	done
 }
 
+# bats test_tags=sqlite:file
 @test "14: a file that is no database is refused, and left as it is" {
 	head -c 20000 /dev/urandom > "$DB"
 	cp "$DB" "$BASE/before"
@@ -219,6 +223,7 @@ small() {
 	cmp "$BASE/before" "$DB"
 }
 
+# bats test_tags=sqlite:file
 @test "14: another program's SQLite database is refused, and left as it is" {
 	python3 -c 'import sqlite3, sys; db = sqlite3.connect(sys.argv[1])
 db.execute("CREATE TABLE precious(x)"); db.execute("INSERT INTO precious VALUES(7)"); db.commit()' "$DB"
@@ -228,6 +233,7 @@ db.execute("CREATE TABLE precious(x)"); db.execute("INSERT INTO precious VALUES(
 	cmp "$BASE/before" "$DB"
 }
 
+# bats test_tags=sqlite:file
 @test "14: a damaged database is refused, or mounted and answers" {
 	spool_mount
 	"$CLIENTS/fill" "$Q" m 300
@@ -253,6 +259,7 @@ db.execute("CREATE TABLE precious(x)"); db.execute("INSERT INTO precious VALUES(
 	fi
 }
 
+# bats test_tags=sqlite:file
 @test "14: a read-only database is refused" {
 	small 16m
 	spool_mount
@@ -266,6 +273,7 @@ db.execute("CREATE TABLE precious(x)"); db.execute("INSERT INTO precious VALUES(
 	wait_listed 1
 }
 
+# bats test_tags=sqlite:file
 @test "14: a source that is a directory, in no directory, of an unknown kind" {
 	mkdir "$Q" "$BASE/dir"
 	spool_refused 'not a regular file' "$BASE/dir" "$Q"
@@ -309,6 +317,7 @@ db.execute("CREATE TABLE precious(x)"); db.execute("INSERT INTO precious VALUES(
 
 # ---- options -----------------------------------------------------------------------
 
+# bats test_tags=sqlite:local
 @test "14: options that are unknown, malformed, out of bounds or contradict each other" {
 	mkdir "$Q"
 	spool_refused nonsense -o nonsense "$DB" "$Q"

@@ -6,6 +6,7 @@ load helpers
 
 setup_file() { build_clients try fill; }
 
+# bats test_tags=sqlite:name
 # man: list-ready, name-shape, claim-open, rm-deletes, write-close
 @test "1: echo enqueues, ls shows, cat dequeues, rm deletes" {
 	spool_mount
@@ -43,6 +44,7 @@ setup_file() { build_clients try fill; }
 	queue_empty
 }
 
+# bats test_tags=sqlite:name
 # man: stat-size, stat-mtime, stat-mode, stat-inode, xattrs
 @test "1: size, times, mode, inode and attributes of a message" {
 	before=$(date +%s)
@@ -70,6 +72,7 @@ setup_file() { build_clients try fill; }
 	attr owner "$MSG" | grep -q .
 }
 
+# bats test_tags=sqlite:file
 # man: control-read, key-source
 @test "1: .control has every key in its order" {
 	spool_mount
@@ -185,6 +188,7 @@ setup_file() { build_clients try fill; }
 }
 iused() { df --output=iused "$Q" | tail -n 1 | tr -d ' '; }
 
+# bats test_tags=sqlite:order
 # man: name-order, write-order
 @test "1: messages are listed in the order they were sent" {
 	spool_mount
@@ -196,6 +200,7 @@ iused() { df --output=iused "$Q" | tail -n 1 | tr -d ' '; }
 	expect "$(seq 60)" cat "$Q"/*
 }
 
+# bats test_tags=sqlite:many
 @test "2: 10,000 files by cp, consumed in order, byte-identical, none lost, none twice" {
 	mkdir "$BASE/src" "$BASE/dst"
 	# Sizes from 0 to 4,999 bytes, each content different.

@@ -8,7 +8,12 @@
 #   Q     its mount point, BASE/q        OUT what the last spoolfs printed
 #
 # Tests wait for a state (wait_until), never for a duration.
+#
+# SPOOL_BACKEND=azure has the same tests run against Azurite: azure_ring.bash
+# then replaces what is different there. What a test needs that the service
+# cannot do is a tag of it; azure_left_out says why.
 
+export SPOOL_BACKEND=${SPOOL_BACKEND:-sqlite}
 export SPOOLFS_BUILD=${SPOOLFS_BUILD:-$BATS_TEST_DIRNAME/../../build}
 CLIENTS_SRC=${BASH_SOURCE[0]%/*}/clients
 
@@ -323,8 +328,9 @@ spool_mount() {
 		esac
 	done
 	shift $((OPTIND - 1))
-	local mnt=$BASE/$name
-	local -a args=(${1:+-o "$1"} "$source" "$mnt")
+	local mnt=$BASE/$name options
+	options=$(mount_options "$name" "${1:-}")
+	local -a args=(${options:+-o "$options"} "$source" "$mnt")
 	mkdir -p "$mnt" 2> /dev/null || :
 	echo "$mnt" >> "$BASE/mounts"
 	if [ -n "$front" ]; then
@@ -335,6 +341,9 @@ spool_mount() {
 	export DAEMON
 	DAEMON=$(spool_pid "$mnt")
 }
+
+# mount_options NAME OPTIONS: what they are with those that the backend needs.
+mount_options() { echo "$2"; }
 
 # WRAP may hold a command to run the daemon under.
 spool_front() {
@@ -499,3 +508,8 @@ polled_beyond() { at_least $(($1 + 1)) control polls_total || is full control st
 
 # Sorted bodies of all ready messages, unclaimed.
 peek_all() { cat "$Q"/.peek/* | sort; }
+
+if [ "$SPOOL_BACKEND" = azure ]; then
+	# shellcheck source=tests/fs/azure_ring.bash
+	source "${BASH_SOURCE[0]%/*}/azure_ring.bash"
+fi

@@ -44,7 +44,7 @@ setup_file() { build_clients cutoff odd_writer; }
 	expect 1 drafts
 	mv "$(message one "$Q/.drafts")" "$Q/"
 	wait_listed 1
-	expect first cat "$Q"/*-one
+	expect first cat "$(message one)"
 	expect 0 drafts
 }
 
@@ -54,12 +54,12 @@ setup_file() { build_clients cutoff odd_writer; }
 	run "$CLIENTS/odd_writer" exit "$Q/job" whole
 	[ "$status" -eq 3 ]
 	wait_listed 1
-	expect whole cat "$Q"/*-job
+	expect whole cat "$(message job)"
 }
 
 @test "8: a killed writer whose relative closes in peace has written a message" {
 	spool_mount
 	bash -c '{ echo one; bash -c "echo two; kill -KILL \$\$"; echo three; } > "$Q/job"' || :
 	wait_listed 1
-	expect "$(printf 'one\ntwo\nthree')" cat "$Q"/*-job
+	expect "$(printf 'one\ntwo\nthree')" cat "$(message job)"
 }

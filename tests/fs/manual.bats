@@ -10,8 +10,13 @@ setup_file() { build_clients try fill hold; }
 
 # ---- a queue that does not answer -------------------------------------------
 
-# Another program holds the write lock of the queue file until unlock_queue.
+# Another program holds the write lock of the queue file until unlock_queue; a
+# service does not answer.
 lock_queue() {
+	[ "$SPOOL_BACKEND" = sqlite ] || {
+		azurite_freeze
+		return
+	}
 	bg python3 -c '
 import os, sqlite3, sys, time
 db = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=20)
@@ -24,6 +29,10 @@ db.execute("ROLLBACK")' "$DB" "$BASE/locked"
 	wait_until 20 test -e "$BASE/locked"
 }
 unlock_queue() {
+	[ "$SPOOL_BACKEND" = sqlite ] || {
+		azurite_thaw
+		return
+	}
 	rm "$BASE/locked"
 	wait_until 10 gone "$LOCKER"
 }
@@ -97,7 +106,13 @@ at_once() { timeout 1 "$@"; }
 	wait "$BG"
 	expect 0 in_the_file
 }
-in_the_file() { sqlite3 -readonly "$DB" 'SELECT count(*) FROM message'; }
+in_the_file() {
+	[ "$SPOOL_BACKEND" = sqlite ] || {
+		sdk count "$QUEUE"
+		return
+	}
+	sqlite3 -readonly "$DB" 'SELECT count(*) FROM message'
+}
 syncs() { grep -qx fuse_fsync "/proc/$1/wchan" || grep -q request_wait "/proc/$1/wchan"; }
 
 # man: sync-holds
@@ -138,6 +153,7 @@ blocked() { grep -q '^State:.D' "/proc/$1/status"; }
 	queue_empty
 }
 
+# bats test_tags=sqlite:file
 # man: durable-between
 @test "a crash between close and send leaves the data in .drafts/" {
 	spool_mount
@@ -157,6 +173,7 @@ blocked() { grep -q '^State:.D' "/proc/$1/status"; }
 	expect text cat "$(message job "$Q/.drafts")"
 }
 
+# bats test_tags=sqlite:file
 # man: durable-rename
 @test "a crash after a rename leaves the data in .drafts/, sync makes it a message" {
 	spool_mount
@@ -194,6 +211,7 @@ blocked() { grep -q '^State:.D' "/proc/$1/status"; }
 	queue_empty
 }
 
+# bats test_tags=sqlite:file
 # man: end-clean
 @test "SIGHUP ends it, too, and a queue that does not answer cannot prevent it" {
 	spool_mount
@@ -253,6 +271,7 @@ blocked() { grep -q '^State:.D' "/proc/$1/status"; }
 	expect "$before" stat -c '%a %u %Y' "$Q"
 }
 
+# bats test_tags=sqlite:order
 # man: dead-window
 @test ".dead/ lists the oldest, as many as the window has room for" {
 	spool_mount window=3
@@ -463,6 +482,7 @@ time.sleep(60)' "$Q/job" "$BASE/written"
 
 # ---- watching and polling -------------------------------------------------------
 
+# bats test_tags=sqlite:many
 # man: inotify-overflow
 @test "the queue of a watcher overflows, and it is told" {
 	most=$(< /proc/sys/fs/inotify/max_queued_events)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
+# bats file_tags=sqlite:many
 # A very long queue costs no more than a short one.
 # shellcheck disable=SC2030,SC2031
 

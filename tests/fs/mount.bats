@@ -63,6 +63,7 @@ installed() {
 	wait_listed 1
 }
 
+# bats test_tags=sqlite:file
 @test "1: it is in the background when it answers, and holds nothing of its caller" {
 	cd "$BASE"
 	mkdir q
@@ -182,6 +183,7 @@ ends() {
 	expect 1 grep -c " $Q " /proc/self/mountinfo
 }
 
+# bats test_tags=sqlite:name
 @test "8: mount -t fuse.spoolfs takes over a stale mount, too" {
 	export -f spool_pid
 	installed '
@@ -198,6 +200,7 @@ ends() {
 
 # ---- what lay there -----------------------------------------------------------------
 
+# bats test_tags=sqlite:size
 # man: adopt, adopt-refused
 @test "5: -o adopt sends the plain files found in the mount point first" {
 	mkdir "$Q"
@@ -220,6 +223,7 @@ ends() {
 }
 listed_or_claimed() { echo $(($(listed) + $(inflight))); }
 
+# bats test_tags=sqlite:order
 @test "5: -o adopt over a killed daemon's mount: what was written beneath meanwhile" {
 	spool_mount
 	put a
@@ -245,8 +249,9 @@ listed_or_claimed() { echo $(($(listed) + $(inflight))); }
 	wait_listed 1
 	tries EACCES create "$Q/y"
 	refuse 'Permission denied' bash -c 'echo y > "$Q/y"'
-	expect hi cat "$Q"/*-x
-	rm "$Q"/*-x 2> /dev/null || rm "$(claimed x)"
+	f=$(message x)
+	expect hi cat "$f"
+	rm "$f"
 	repolled
 	queue_empty
 }

@@ -47,6 +47,7 @@ waiting() {
 	queue_empty
 }
 
+# bats test_tags=sqlite:order
 # man: next-open
 @test "9: one open gives one name, in reads of any size; the next open the next" {
 	spool_mount

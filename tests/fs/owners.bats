@@ -50,11 +50,13 @@ race() {
 	expect "$messages" control handled_total
 }
 
+# bats test_tags=sqlite:many
 # man: owner-workers
 @test "3: two workers over one glob handle each message once" {
 	race 2 2000 bash
 }
 
+# bats test_tags=sqlite:many
 # man: owner-workers
 @test "3: eight workers over one glob handle each message once" {
 	race 8 2000 dash
@@ -127,6 +129,7 @@ race() {
 	queue_empty
 }
 
+# bats test_tags=sqlite:many
 @test "3: C and Python programs that open files themselves, or fork a reader" {
 	spool_mount window=2048
 	"$CLIENTS/fill" "$Q" m 900
@@ -368,13 +371,13 @@ attempts_seen() {
 	spool_umount
 	spool_mount
 	wait_until 5 is 2 dead
-	expect a cat "$Q/.dead/"*-a
-	rm "$Q/.dead/"*-a
+	expect a cat "$(message a "$Q/.dead")"
+	rm "$(message a "$Q/.dead")"
 	sync "$Q/.control"
 	expect 1 dead
-	mv "$Q/.dead/"*-b "$Q/"
+	mv "$(message b "$Q/.dead")" "$Q/"
 	wait_listed 1
-	expect b cat "$MSG"
+	expect b cat "$(message b)"
 }
 
 # man: lease-restart

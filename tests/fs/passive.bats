@@ -60,7 +60,7 @@ same() { facts | cmp -s "$BASE/before" -; }
 	expect 1 grep -c . "$BASE/said"
 	unchanged wc -c "$Q"/.peek/*
 	unchanged cp -r "$Q/.peek" "$BASE/backup"
-	expect 'text of c' cat "$BASE/backup/"*-c
+	expect 'text of c' cat "$(message c "$BASE/backup")"
 	unchanged cat "$Q/.control"
 	unchanged cat "$Q/.status.json"
 	unchanged cat "$Q/.metrics"
@@ -96,7 +96,7 @@ same() { facts | cmp -s "$BASE/before" -; }
 	rsync -a "$Q/" "$BASE/d/"
 	find "$BASE/d" -mindepth 1 -printf '%f\n' | sort > "$BASE/copied"
 	expect "$(sed -n 's/ ready .*//p' "$BASE/before")" cat "$BASE/copied"
-	expect 'text of a' cat "$BASE/d/"*-a
+	expect 'text of a' cat "$(message a "$BASE/d")"
 	repolled
 	# rsync read them and this shell has inherited them: they are claimed.
 	for f in "$BASE"/d/*; do

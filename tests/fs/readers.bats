@@ -167,11 +167,11 @@ removed() {
 	mv "$a" "$Q/archive/"
 	mv "$b" "$Q/bad/"
 	wait_until 5 is 1 dead
-	expect b cat "$Q/.dead/"*-b
+	expect b cat "$(message b "$Q/.dead")"
 	expect "$(printf 'archive\nbad')" ls "$Q"
 	repolled
 	expect 0 inflight
-	rm "$Q/.dead/"*-b
+	rm "$(message b "$Q/.dead")"
 	repolled
 	wait_until 10 is 0 control depth
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
+# bats file_tags=sqlite:file
 # spoolfs run: a command for each message, without a mount. What is slept here is
 # the work of a handler.
 # shellcheck disable=SC2016,SC2030,SC2031

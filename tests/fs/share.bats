@@ -12,6 +12,7 @@ setup() {
 	export B=$BASE/b
 }
 
+# bats test_tags=sqlite:notify
 # man: backoff-notice
 @test "11: a second mount notices what the first wrote without waiting for a poll" {
 	spool_mount role=out
@@ -20,9 +21,10 @@ setup() {
 	wait_until 10 is waiting control state "$B"
 	echo hi > "$Q/x"
 	wait_until 5 is 1 entries "$B"
-	expect hi cat "$B"/*-x
+	expect hi cat "$(message x "$B")"
 }
 
+# bats test_tags=sqlite:peers
 # man: window-share
 @test "11: two mounts, only one with a consumer: it gets every message, soon" {
 	spool_mount
@@ -44,6 +46,7 @@ setup() {
 	expect 0 control handled_total
 }
 
+# bats test_tags=sqlite:peers
 @test "11: a glob loop at the second mount gets every message, too" {
 	spool_mount
 	"$CLIENTS/fill" "$Q" m 100
@@ -98,6 +101,7 @@ total_handled() { echo $(($(control handled_total) + $(control handled_total "$B
 	done
 }
 
+# bats test_tags=sqlite:peers
 @test "11: two idle mounts do not pass messages to and fro" {
 	spool_mount visibility=2s
 	"$CLIENTS/fill" "$Q" m 40

@@ -86,6 +86,7 @@ all_there() {
 	expect 0 inflight
 }
 
+# bats test_tags=sqlite:size
 @test "5: mv Q/* work/ moves exactly the bytes" {
 	mkdir "$BASE/src" "$BASE/work"
 	spool_mount

@@ -63,6 +63,7 @@ inotify_watches() {
 	return 1
 }
 
+# bats test_tags=sqlite:name
 # man: inotify-whole
 @test "10: 500 messages: each announced once, none before it is listed" {
 	two_mounts
@@ -133,6 +134,7 @@ entr_ends() {
 	event "CREATE ${MSG##*/}"
 }
 
+# bats test_tags=sqlite:peers
 # man: inotify-leaves
 @test "10: a message that another consumer takes raises DELETE" {
 	spool_mount
@@ -232,6 +234,7 @@ entr_ends() {
 	wait_until 10 at_least 2 grep -c CLOSE_WRITE "$BASE/events"
 }
 
+# bats test_tags=sqlite:name
 # man: announcer, key-announcer
 @test "10: killing the announcer changes nothing but announcer= until it is back" {
 	two_mounts

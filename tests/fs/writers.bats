@@ -198,6 +198,7 @@ sent() {
 	sent x.xml
 }
 
+# bats test_tags=sqlite:size
 @test "7: 1 byte, 1 MiB, binary, and all sizes about a page" {
 	spool_mount
 	for size in 1 4095 4096 4097 131072 131073 1048576; do
@@ -244,6 +245,7 @@ sent() {
 	expect 5 control handled_total
 }
 
+# bats test_tags=sqlite:name
 @test "7: -o suffix= ends the name of a message that was given none" {
 	spool_mount
 	echo x > "$Q/given"
@@ -279,7 +281,7 @@ db.execute("UPDATE message SET given = NULL WHERE given = ?", ("other",)); db.co
 	wait_until 15 is 8 drafts
 	: > "$BASE/go"
 	wait_listed 8
-	for f in "$Q"/*-job; do
+	for f in "$Q"/*; do
 		expect 1 bash -c 'cut -d" " -f1 "$1" | sort -u | wc -l' _ "$Q/.peek/${f##*/}"
 		expect 11 bash -c 'wc -l < "$1"' _ "$Q/.peek/${f##*/}"
 	done
@@ -288,6 +290,7 @@ db.execute("UPDATE message SET given = NULL WHERE given = ?", ("other",)); db.co
 	expect 0 drafts
 }
 
+# bats test_tags=sqlite:order
 # man: write-append, write-anew
 @test "7: appending to a name that was sent, and writing it anew, are new messages" {
 	spool_mount
@@ -360,7 +363,7 @@ db.execute("UPDATE message SET given = NULL WHERE given = ?", ("other",)); db.co
 	expect 0 listed
 	mv "$(message x.tmp "$Q/.drafts")" "$Q/x"
 	wait_listed 1
-	expect half cat "$Q"/*-x
+	expect half cat "$(message x)"
 }
 
 @test "7: rm of a name that is being written: nobody gets it" {
