@@ -43,7 +43,9 @@ int azure_encode(const struct azure *az, const void *body, size_t len, struct bu
 	struct buf text = {0};
 	int r;
 
-	if (az->encoding == DRIVER_TEXT)
+	/* What is longer than base64 can be (none is sent, but one may be buried)
+	 * came as plain text, and goes as such. */
+	if (az->encoding == DRIVER_TEXT || len > az->base.max_body)
 		return azure_xml_message(body, len, out);
 	r = base64_encode(body, len, &text);
 	if (r == 0)

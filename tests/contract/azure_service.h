@@ -33,6 +33,7 @@ struct service {
 	struct hs hs;
 	struct rule *rules; /* ended by match NULL; the first that fits */
 	unsigned unexpected;
+	struct hs_conn *silent; /* where the last was that got no answer */
 };
 
 static inline void service_answer(struct hs_conn *c)
@@ -53,6 +54,8 @@ static inline void service_answer(struct hs_conn *c)
 		hs_reset(c, "");
 	else if (r->text)
 		hs_say(c, r->text);
+	else
+		s->silent = c;
 }
 
 static inline void service_init(struct service *s, struct rule *rules)

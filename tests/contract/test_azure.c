@@ -88,7 +88,6 @@ TEST(many_may_miss_the_queue_at_once)
 		CHECK_INT(reqs[i].err, 0);
 		driver_req_fini(&reqs[i]);
 	}
-	CHECK(driver_requests(a.b.d) <= 8 + 8 + 8);
 	ask_depth(&a.b, 8, 0, 0);
 	blob_unref(body);
 	azure_bed_fini(&a);
@@ -421,5 +420,39 @@ TEST(a_sync_ends_after_what_was_before_it)
 	for (int i = 0; i < 6; i++)
 		driver_req_fini(&reqs[i]);
 	blob_unref(body);
+	azure_bed_fini(&a);
+}
+
+TEST(a_wrong_key_is_refused)
+{
+	struct driver_req req = {.op = DRIVER_RECEIVE};
+	struct azure_bed a;
+
+	azure_bed_init(&a, DRIVER_TEXT);
+	driver_close(a.b.d);
+	setenv("AZURE_STORAGE_CONNECTION_STRING",
+		"AccountName=" AZURITE_ACCOUNT ";AccountKey=d3Jvbmc=", 1);
+	a.b.d = azure_open(&a);
+	req.u.receive.max = 1;
+	CHECK_INT(ask(&a.b, &req), -EACCES);
+	CHECK(strncmp(req.detail, "403 ", 4) == 0);
+	CHECK(!strstr(req.detail, "d3Jvbmc"));
+	azure_bed_fini(&a);
+}
+
+TEST(what_is_no_such_source_is_not_opened)
+{
+	struct azure_bed a;
+	struct driver *d;
+	char err[256];
+
+	azure_bed_prepare(&a, "azure-queue+http://127.0.0.1:1/" AZURITE_ACCOUNT "/No");
+	CHECK_INT(driver_open(&azure_queue_driver_ops, &a.p, &d, err, sizeof(err)),
+		-EINVAL);
+	CHECK(strstr(err, "lower-case"));
+	snprintf(a.source, sizeof(a.source), "%s",
+		"azure-queue+http://127.0.0.1:1/otheraccount/jobs");
+	CHECK(driver_open(&azure_queue_driver_ops, &a.p, &d, err, sizeof(err)) < 0);
+	CHECK(err[0] && !strstr(err, "d3Jvbmc"));
 	azure_bed_fini(&a);
 }

@@ -160,6 +160,30 @@ TEST(a_message_that_is_gone_is_not_buried)
 	azure_bed_fini(&a);
 }
 
+/* Too long to be base64: it must not become that on its way. */
+TEST(a_long_text_of_others_is_buried_as_it_is)
+{
+	struct driver_req got, dead;
+	struct azure_bed a;
+	char text[60001];
+
+	azure_bed_init(&a, DRIVER_TEXT);
+	memset(text, '!', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	CHECK_INT(azure_try_send(&a, text, sizeof(text) - 1), 0);
+	driver_close(a.b.d);
+	a.p.encoding = DRIVER_BASE64;
+	a.b.d = azure_open(&a);
+	got = ask_receive(&a.b, 1);
+	CHECK_INT(azure_settle_as(&a, SETTLE_BURY, &got.u.receive.msgs[0], 0), 0);
+	dead = list(&a, 1);
+	CHECK_INT(dead.u.dead.n, 1);
+	CHECK_INT(read_dead(&a, dead.u.dead.msgs[0].id, text), 0);
+	driver_req_fini(&dead);
+	driver_req_fini(&got);
+	azure_bed_fini(&a);
+}
+
 #define MANY 40
 /* Of so many: what a hunt must go through pages for. */
 #define BURIED 50

@@ -62,6 +62,49 @@ TEST(a_burial_of_what_others_have_by_now_is_undone)
 	service_fini(&s);
 }
 
+/* ---- a queue that several miss ---- */
+
+static void count_answers(struct driver_req *req)
+{
+	(*(unsigned *)req->arg)++;
+}
+
+TEST(one_makes_the_queue_for_all)
+{
+	char put[512], none[256];
+	struct rule rules[] = {{"POST ", 2, NO_QUEUE}, {"PUT " JOBS " ", 1, NULL},
+		{"GET " POISON, 1,
+			service_says(
+				none, sizeof(none), "200 OK", "<QueueMessagesList/>")},
+		{"POST ", 2, service_says(put, sizeof(put), "201 Created", PUT_DONE)},
+		{0}};
+	struct driver_req list = {.op = DRIVER_DEAD_LIST}, reqs[2] = {0};
+	struct blob *body = ask_blob("x");
+	unsigned done = 0;
+	struct service s;
+
+	service_init(&s, rules);
+	for (unsigned i = 0; i < 2; i++) {
+		reqs[i].op = DRIVER_SEND;
+		reqs[i].u.send.body = body;
+		reqs[i].done = count_answers;
+		reqs[i].arg = &done;
+		driver_submit(s.a.b.d, &reqs[i]);
+		CHECK(bed_wait(&s.a.b, &s.hs.requests, 2 + i));
+	}
+	list.u.dead.max = 1; /* when this is answered, what was before has come */
+	CHECK_INT(ask(&s.a.b, &list), 0);
+	CHECK_INT(done, 0);
+	hs_say(s.silent, CREATED);
+	CHECK(bed_wait(&s.a.b, &done, 2));
+	CHECK_INT(reqs[0].err + reqs[1].err, 0);
+	for (int i = 0; i < 2; i++)
+		driver_req_fini(&reqs[i]);
+	driver_req_fini(&list);
+	blob_unref(body);
+	service_fini(&s);
+}
+
 /* ---- networks ---- */
 
 TEST(a_deletion_that_was_sent_twice_is_done)
