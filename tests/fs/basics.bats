@@ -149,7 +149,7 @@ setup_file() { build_clients try fill; }
 
 # man: cmd-set, cmd-lines
 @test "1: commands: set changes an option at once" {
-	spool_mount
+	spool_mount poll_ceiling=60s
 	tell 'set poll_floor=7s'
 	expect 7000 control backoff_floor_ms
 	tell 'set poll_decrease=halve'

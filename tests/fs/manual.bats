@@ -565,7 +565,7 @@ while True:
 
 # man: cmd-lines
 @test "what stood before a bad line was done, what stands behind was not" {
-	spool_mount
+	spool_mount poll_ceiling=60s
 	refuse 'Invalid argument' \
 		tell $'set poll_floor=7s\nnonsense\nset poll_factor=3'
 	expect 7000 control backoff_floor_ms

@@ -70,6 +70,7 @@ all_there() {
 	wait_until 20 all_there 200 "$BASE/batch" "$Q/.dead" "$Q/.peek" "$Q/.inflight"
 }
 
+# bats test_tags=sqlite:name
 # man: rm-unread, rm-deletes
 @test "5: what arrives between the two globs is buried, what was read is deleted" {
 	spool_mount
