@@ -56,25 +56,31 @@ static void *enter(struct person *p)
 	return q;
 }
 
-static void new_name(char *name, int who)
+/* The directory for what comes now. */
+static void this_minute(char *minute)
+{
+	unsigned long s = (unsigned long)time(NULL);
+
+	snprintf(minute, MINUTE_LEN + 1, "%08lx", s - s % GRANULARITY_S);
+}
+
+/* A name in that directory, which may be the one of the minute before. */
+static void new_name(char *name, const char *minute, int who)
 {
 	struct timespec ts;
 
 	clock_gettime(CLOCK_REALTIME, &ts);
-	snprintf(name, PATH_LEN, "%08lx/%08lx%05lx%x",
-		(unsigned long)(ts.tv_sec - ts.tv_sec % GRANULARITY_S),
+	snprintf(name, PATH_LEN, "%.*s/%08lx%05lx%x", MINUTE_LEN, minute,
 		(unsigned long)ts.tv_sec, (unsigned long)ts.tv_nsec / 1000, who & 0xf);
 }
 
-/* Creates NAME.tmp, and its directory where it is missing. */
-static int create(struct queue *q, const char *tmp)
+/* Creates TMP, and its directory where it is missing. */
+static int create(struct queue *q, const char *tmp, const char *minute)
 {
 	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
-	char minute[MINUTE_LEN + 1] = "";
 	int fd = openat(q->dir, tmp, flags, 0600);
 
 	if (fd < 0 && errno == ENOENT) {
-		memcpy(minute, tmp, MINUTE_LEN);
 		if (mkdirat(q->dir, minute, 0700) < 0 && errno != EEXIST)
 			die("mkdir %s", minute);
 		fd = openat(q->dir, tmp, flags, 0600);
@@ -84,13 +90,10 @@ static int create(struct queue *q, const char *tmp)
 	return fd;
 }
 
-static void sync_minute(struct queue *q, const char *name)
+static void sync_minute(struct queue *q, const char *minute)
 {
-	char minute[MINUTE_LEN + 1] = "";
-	int fd;
+	int fd = openat(q->dir, minute, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	memcpy(minute, name, MINUTE_LEN);
-	fd = openat(q->dir, minute, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 || fsync(fd) < 0)
 		die("fsync %s", minute);
 	close(fd);
@@ -98,26 +101,27 @@ static void sync_minute(struct queue *q, const char *name)
 
 static void add(struct queue *q, int who)
 {
-	char name[PATH_LEN], tmp[PATH_LEN + 4];
+	char minute[MINUTE_LEN + 1], name[PATH_LEN], tmp[PATH_LEN + 4];
 	int fd;
 
-	new_name(name, who);
+	this_minute(minute);
+	new_name(name, minute, who);
 	snprintf(tmp, sizeof(tmp), "%s.tmp", name);
-	fd = create(q, tmp);
+	fd = create(q, tmp, minute);
 	if (write(fd, block, q->size) != (ssize_t)q->size)
 		die("write %s", tmp);
 	if ((q->sync && fdatasync(fd) < 0) || close(fd) < 0)
 		die("close %s", tmp);
-	new_name(name, who);
+	new_name(name, minute, who);
 	while (linkat(q->dir, tmp, q->dir, name, 0) < 0) {
 		if (errno != EEXIST)
 			die("link %s", name);
-		new_name(name, who);
+		new_name(name, minute, who);
 	}
 	if (unlinkat(q->dir, tmp, 0) < 0)
 		die("unlink %s", tmp);
 	if (q->sync)
-		sync_minute(q, name);
+		sync_minute(q, minute);
 }
 
 static void add_part(struct person *p, void *prepared)

@@ -9,7 +9,7 @@ import os
 
 from bed import Failed, need
 from peers import beanstalkd, redis, redis_cli
-from spool import WINDOW
+from spool import LEAST
 
 # List, read, delete: the loop of the manual.
 EAT = ('n=0; for f in "$Q"/*; do cat "$f" >/dev/null && rm "$f" && n=$((n + 1)); done; '
@@ -62,7 +62,7 @@ def spoolfs(bed, plan, size):
     with bed.directory() as home, \
             bed.queue(os.path.join(home, "queue.db"), pinned=False) as mount:
         loop(bed, f"loop-put/spoolfs/{size}", PUT, plan.loops, Q=mount.path, BODY=body(size))
-        mount.await_ready(min(WINDOW, plan.loops))
+        mount.await_ready(min(LEAST, plan.loops))
         loop(bed, f"loop/spoolfs/{size}", EAT, plan.loops, Q=mount.path)
         mount.await_control("depth", 0)
 

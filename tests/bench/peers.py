@@ -79,7 +79,7 @@ def redis_speed(bed, plan, size):
         left = writes + n - writes // 2 - 2 * (writes // 4) - n // 2
         if redis_cli(server.sock, "LLEN", "q") != str(left):
             raise Failed("redis holds another number of messages than it should")
-        bed.record("memory/redis", server.resident_kib() / 1024)
+        bed.record(f"memory/redis/{size}", server.resident_kib() / 1024)
 
 
 def beanstalk_speed(bed, plan, size):
@@ -90,7 +90,7 @@ def beanstalk_speed(bed, plan, size):
         push(bed, server, "beanstalk", writes, size, 16)
         pop(bed, server, "beanstalk", writes, size, 1)
         pop(bed, server, "beanstalk", writes, size, 16)
-        bed.record("memory/beanstalk", server.resident_kib() / 1024)
+        bed.record(f"memory/beanstalk/{size}", server.resident_kib() / 1024)
 
 
 # ---- without a server -------------------------------------------------------------

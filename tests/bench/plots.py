@@ -61,6 +61,7 @@ set yrange [0.3:{len(subjects) + 0.7}]
 set ytics ({', '.join(tics)}) scale 0
 set style fill solid 1 noborder
 unset key
+set grid noytics
 plot $d using ({low}):2:({low}):1:($2-0.17):($2+0.17):3 with boxxyerror lc rgb variable, \\
      $d using 1:2:4 with labels left offset 0.6,0
 """, 220 + 46 * len(subjects))
@@ -128,6 +129,7 @@ set yrange [0.3:{len(subjects) + 0.7}]
 set ytics ({', '.join(tics)}) scale 0
 set style fill solid 1 noborder
 unset key
+set grid noytics
 plot $d using 2:1:(0):2:($1-0.3):($1+0.3):4 with boxxyerror lc rgb variable, \\
      $d using 3:1:2:3:($1-0.3):($1+0.3):5 with boxxyerror lc rgb variable
 """, 180 + 46 * len(subjects))

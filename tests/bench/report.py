@@ -223,10 +223,14 @@ def print_others(f):
             if f.get(f"cpu/{name}") is not None:
                 print(f"  {measure:10} {SUBJECTS[subject][0]:28} {number(f.get(f'cpu/{name}')):>7}"
                       f" {number(f.get(f'cpu-client/{name}')):>7}")
-    print("\nidle: % of a core, wake-ups a second, MiB resident; MiB when just used")
+    print_family(f, "memory-depth", "MiB resident, so many waiting")
+    print(f"\n{'idle':24}{'% of a core':>13}{'wake-ups/s':>12}{'MiB':>8}"
+          f"{'MiB after 100 B':>18}{'16 KiB':>8}")
     for name in ("spoolfs", "spoolfs-no-deadline", "null", "redis", "beanstalk"):
-        print(f"  {name:22}" + "".join(f"{number(f.get(key + name)):>9}" for key in (
-            "idle-cpu-percent/", "idle-wakeups-per-s/", "memory/idle-", "memory/")))
+        print(f"  {name:22}" + "".join(f"{number(f.get(key)):>{width}}" for key, width in (
+            (f"idle-cpu-percent/{name}", 13), (f"idle-wakeups-per-s/{name}", 12),
+            (f"memory/idle-{name}", 8), (f"memory/{name}/100", 18),
+            (f"memory/{name}/16384", 8))))
 
 
 def print_targets(found):

@@ -41,7 +41,7 @@ class Plan:
         self.crowd = 200 if smoke else 2000
         self.people = (1, 32) if smoke else (1, 2, 4, 8, 16, 32)
         self.depth_turns = 1 if smoke else 4
-        self.settle_s = 0.5 if smoke else 5
+        self.settle_s = 0.5 if smoke else 20  # the deadlines of leases that are over
         self.idle_s = 1 if smoke else 10
         deepest = int(os.environ.get("SPOOLFS_BENCH_DEPTH", 2000 if smoke else 1000000))
         self.depths = [d for d in (1000, 2000, 10000, 100000, 1000000)

@@ -11,7 +11,9 @@ import time
 
 from bed import Absent, Failed
 
-WINDOW = 1024   # the embedded queue's, by default
+# Of the embedded queue, by default; it is filled again when a quarter is free.
+WINDOW = 1024
+LEAST = WINDOW * 3 // 4
 SLACK = 64      # what consumers who compete may take too much
 
 
@@ -49,7 +51,7 @@ def null(bed, plan, size):
         consume(bed, mount, "null", n, size)
         enqueue(bed, mount, "null", plan.writes(size), size, 1)
         enqueue(bed, mount, "null", n, size, 16)
-        bed.record("memory/null", mount.resident_kib() / 1024)
+        bed.record(f"memory/null/{size}", mount.resident_kib() / 1024)
 
 
 def tmpfs(bed, plan, size):
@@ -86,7 +88,7 @@ def spoolfs(bed, plan, size):
             fill(bed, out, n // 2, size)
         bed.done()
         with bed.queue(db, "announce=off,role=in") as mount:
-            mount.await_ready(min(WINDOW, n + writes))
+            mount.await_ready(min(LEAST, n + writes))
             consume(bed, mount, "spoolfs", n, size)
             got = bed.client("files", "take", mount.path, n // 2, 16)
             bed.record(f"consume16/spoolfs/{size}", got["take"])
@@ -112,9 +114,9 @@ def spoolfs_announced(bed, plan, size):
     with bed.directory() as home:
         with bed.queue(os.path.join(home, "queue.db")) as mount:
             fill(bed, mount, n, size)
-            mount.await_ready(min(WINDOW, n))
+            mount.await_ready(min(LEAST, n))
             consume(bed, mount, "spoolfs-announce", n, size)
-            bed.record("memory/spoolfs", mount.resident_kib() / 1024)
+            bed.record(f"memory/spoolfs/{size}", mount.resident_kib() / 1024)
 
 
 # ---- latency -------------------------------------------------------------------
@@ -166,10 +168,10 @@ class Depths:
                 for depth, mount in mounts.items():
                     self.turn(depth, mount)
             for depth, mount in mounts.items():
-                self.bed.record(f"memory/depth-{depth}", mount.resident_kib() / 1024)
+                self.bed.record(f"memory-depth/{depth}", mount.resident_kib() / 1024)
 
     def turn(self, depth, mount):
-        mount.await_ready(self.WINDOW)
+        mount.await_ready(self.WINDOW * 3 // 4)
         consumed = self.bed.client("files", "consume", mount.path, self.TAKE)
         written = self.bed.client("files", "enqueue", mount.path, self.TAKE, 100, 16)
         self.bed.record(f"depth-consume/{depth}", consumed["consume"])
@@ -186,7 +188,7 @@ def consumers(bed, plan):
             for mode in ("take", "compete"):
                 fill(bed, mount, n + SLACK)
                 mount.await_control("outbox", 0)
-                mount.await_ready(min(WINDOW, n))
+                mount.await_ready(min(LEAST, n))
                 got = bed.client("files", mode, mount.path, n, people, pinned=False)
                 bed.record(f"consumers-{mode}/{people}", got[mode])
                 bed.done()
