@@ -45,10 +45,7 @@ enum config_claims {
 	CONFIG_CLAIMS_SHARED, /* anyone may delete what anyone has claimed */
 };
 
-enum config_rm_unread {
-	CONFIG_UNREAD_BURY,
-	CONFIG_UNREAD_DELETE,
-};
+enum config_rm_unread { CONFIG_UNREAD_BURY, CONFIG_UNREAD_DELETE };
 
 enum config_role {
 	CONFIG_ROLE_BOTH,
@@ -56,10 +53,7 @@ enum config_role {
 	CONFIG_ROLE_OUT, /* never receives */
 };
 
-enum config_encoding {
-	CONFIG_ENCODING_TEXT,
-	CONFIG_ENCODING_BASE64,
-};
+enum config_encoding { CONFIG_ENCODING_TEXT, CONFIG_ENCODING_BASE64 };
 
 /* Strings are NULL when empty. Times are ns, sizes bytes. */
 struct config {
@@ -90,12 +84,10 @@ struct config {
 	char *done;   /* name of a visible directory, or NULL */
 	char *failed;
 	char *suffix;
-	bool show_control;
-	bool adopt;
+	bool show_control, adopt;
 	bool create; /* make the queue at the service */
 	char *state; /* NULL: the daemon's choice */
-	char *credentials;
-	char *ca_file;
+	char *credentials, *ca_file;
 	enum config_encoding encoding;
 	char *debug; /* "lease,http", "all", or NULL; for log_set_debug() */
 

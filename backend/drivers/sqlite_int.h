@@ -42,13 +42,10 @@ TAILQ_HEAD(sq_reqs, driver_req);
 struct sq_state {
 	int64_t last_us; /* the newest enqueue time given */
 	int64_t last_id; /* the newest id given to a message or draft */
-	int64_t waiting;
-	int64_t leased;
-	int64_t dead;
+	int64_t waiting, leased, dead;
 	int64_t syncs; /* makes a SYNC have something to write */
 };
 
-/* The commits of others. */
 struct sq_watch {
 	int fd; /* inotify */
 	struct loop_fd w;
@@ -140,21 +137,8 @@ int sq_worker_start(struct sq *s);
 /* Ends the thread; all that was submitted must be done. */
 void sq_worker_stop(struct sq *s);
 
-/* sqlite_ops.c, sqlite_settle.c, sqlite_mount.c */
+/* sqlite_ops.c (more in sqlite_rows.h), sqlite_settle.c, sqlite_mount.c */
 int sq_op(struct sq *s, struct driver_req *req);
-/* One more in the array, from a row with the columns of MSG_COLS. */
-int sq_push_msg(struct sq *s, sqlite3_stmt *st, struct driver_msg **msgs, unsigned *n);
-char *sq_format_receipt(struct sq *s, int64_t n);
-int sq_need_body(struct sq *s, int64_t id, struct blob **out);
-/* *out = a copy of column I, or NULL where it is NULL. */
-int sq_copy_text(struct sq *s, sqlite3_stmt *st, int i, char **out);
-/* An instant of the file, on this process's monotonic clock; and one to come. */
-int64_t sq_mono_of(int64_t wall_us);
-int64_t sq_us_from_now(int64_t ns);
-int sq_load(struct sq *s, struct driver_req *req);
-int sq_keep(struct sq *s, struct driver_req *req);
-int sq_recall(struct sq *s, struct driver_req *req);
-int sq_keep_purge(struct sq *s);
 void sq_settle(struct sq *s, struct settle *it);
 int sq_mount_enter(struct sq *s, const char *identity);
 int sq_mount_peers(struct sq *s, struct driver_req *req);

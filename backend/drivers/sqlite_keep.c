@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "../base/clock.h"
-#include "sqlite_int.h"
+#include "sqlite_rows.h"
 
 /* Messages that nobody has seen for so long are gone from their queue. */
 #define FORGET_AFTER_NS (INT64_C(30) * 24 * 3600 * NS_PER_S)

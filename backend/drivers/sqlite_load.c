@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "sqlite_int.h"
+#include "sqlite_rows.h"
 
 static int push_draft(struct sq *s, sqlite3_stmt *st, struct driver_req *req)
 {

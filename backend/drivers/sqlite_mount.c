@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "sqlite_int.h"
+#include "sqlite_rows.h"
 
 /* The row of IDENTITY, made if missing; 0 when a live mount has it. */
 static int find(struct sq *s, const char *identity, int64_t *n)

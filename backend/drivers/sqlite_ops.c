@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "../base/clock.h"
-#include "sqlite_int.h"
+#include "sqlite_rows.h"
 
 /* An instant of table message, on this process's monotonic clock. */
 int64_t sq_mono_of(int64_t wall_us)

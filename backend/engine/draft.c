@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine_int.h"
+#include "store.h"
 
 const struct draft_list *engine_drafts(const struct engine *e)
 {

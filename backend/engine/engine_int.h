@@ -8,6 +8,7 @@
 #include "../base/loop.h"
 #include "barrier.h"
 #include "dead.h"
+#include "depth.h"
 #include "handling.h"
 #include "histogram.h"
 #include "ledger.h"
@@ -114,22 +115,6 @@ int64_t engine_next_poll_ns(const struct engine *e);
 /* How long to wait after REQ failed, at least. */
 int64_t engine_retry_after(struct engine *e, const struct driver_req *req);
 
-/* depth.c */
-void depth_init(struct engine *e);
-void depth_count(struct engine *e);
-void depth_with_poll(struct engine *e);
-void engine_depth_soon(struct engine *e);
-/* One message more (+1) or less (-1), by us: in the figures at once. */
-void engine_count_own(struct engine *e, int change);
-/* The same of one that became a dead letter. */
-void engine_count_burial(struct engine *e);
-
-/* far.c: messages to be held unread; whether to hold those that are, and the
- * same before their leases are renewed */
-unsigned far_window(const struct engine *e);
-void far_look(struct engine *e);
-void far_renewal(struct engine *e);
-
 /* ending.c; check: something that an ending waits for may be finished */
 void engine_end_init(struct engine *e);
 void engine_end_fini(struct engine *e);
@@ -145,16 +130,6 @@ void peers_init(struct engine *e);
 
 /* draft.c, sent.c, sending.c, outbox.c */
 void sending_init(struct engine *e);
-struct draft *draft_new(struct engine *e, const char *name);
-/* Takes D out of the list its state says. */
-void draft_unlist(struct engine *e, struct draft *d);
-void draft_free(struct engine *e, struct draft *d);
-/* Frees a dropped D once nobody refers to it. */
-void draft_reap(struct engine *e, struct draft *d);
-void sent_init(struct engine *e);
-/* D was accepted by the backend. */
-void sent_add(struct engine *e, struct draft *d);
-void sent_fini(struct engine *e);
 void outbox_init(struct engine *e);
 void outbox_load(struct engine *e, struct driver_draft *drafts, unsigned n);
 void outbox_fini(struct engine *e);

@@ -3,7 +3,7 @@
  * What was just sent: its name answers for 2 s more, since tools go on with it
  * after the last close (chmod, utimens, a rename, reading it back).
  */
-#include "engine_int.h"
+#include "store.h"
 
 /* Sent drafts kept for reading: beyond this the oldest is forgotten early. */
 #define SENT_MAX       4096

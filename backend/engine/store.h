@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests about drafts to the driver's store. The outbox's own. */
+/* Drafts from inside, and requests about them to the driver's store. Their own. */
 #ifndef SPOOLFS_ENGINE_STORE_H
 #define SPOOLFS_ENGINE_STORE_H
 
@@ -21,6 +21,18 @@ void store_submit(struct store_req *s);
 /* The first call of every answer: counts it, and WHAT failed if it did. */
 struct engine *store_answered(struct store_req *s, const char *what);
 void store_free(struct store_req *s);
+
+/* draft.c, sent.c */
+struct draft *draft_new(struct engine *e, const char *name);
+/* Takes D out of the list its state says. */
+void draft_unlist(struct engine *e, struct draft *d);
+void draft_free(struct engine *e, struct draft *d);
+/* Frees a dropped D once nobody refers to it. */
+void draft_reap(struct engine *e, struct draft *d);
+void sent_init(struct engine *e);
+/* D was accepted by the backend. */
+void sent_add(struct engine *e, struct draft *d);
+void sent_fini(struct engine *e);
 
 /* outbox.c: the backend will never take D: back to .drafts/, for people. */
 void draft_take_back(struct engine *e, struct draft *d);

@@ -245,17 +245,14 @@ static int change_draft(struct eb *b, struct driver_req *req)
 
 	if (!d)
 		return -ENOENT;
-	if (req->op == DRIVER_DRAFT_NAME) {
-		copy(d->name, sizeof(d->name), req->u.draft.name);
-		return 0;
-	}
-	if (req->op == DRIVER_DRAFT_SEAL) {
-		d->outbox = true;
-		return 0;
-	}
 	if (req->op == DRIVER_DRAFT_SEND)
 		req->u.draft.msg_id = enqueue(b, req->u.draft.given, d->body);
-	drop_draft(b, d);
+	if (req->op == DRIVER_DRAFT_NAME)
+		copy(d->name, sizeof(d->name), req->u.draft.name);
+	else if (req->op == DRIVER_DRAFT_SEAL)
+		d->outbox = true;
+	else
+		drop_draft(b, d);
 	return 0;
 }
 
@@ -343,15 +340,11 @@ static void carry_out(struct eb *b, struct driver_req *req)
 	case DRIVER_DEAD_READ:
 		req->err = read_dead(b, req);
 		break;
-	case DRIVER_KEEP:
-	case DRIVER_RECALL:
-	case DRIVER_OPS:
-		abort(); /* not among the capabilities */
 	case DRIVER_PEERS:
 		req->u.peers.any = b->others;
 		req->u.peers.n_peers = b->n_peers;
 		break;
-	case DRIVER_SYNC:
+	default: /* a sync is done; no other is among the capabilities */
 		break;
 	}
 }
