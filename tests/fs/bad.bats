@@ -89,7 +89,7 @@ unharmed() {
 
 # man: cmd-einval
 @test "14: unknown and malformed commands: EINVAL, and the log says why" {
-	spool_mount -f
+	spool_mount -f poll_ceiling=60s
 	put job 'the text'
 	for line in dance 'release' 'release nothing-like-this' "release ${MSG##*/} soon" set \
 		'set nonsense=1' 'set visibility' 'set visibility=abc' 'set visibility=-3' \
