@@ -10,8 +10,8 @@ enum expiry_news expiry_look(struct expiry *e, int64_t now_ns, int64_t *next_ns)
 {
 	int64_t tenth = (e->end_ns - e->begin_ns) / 10;
 	int64_t day = tenth < 24 * HOUR_NS ? tenth : 24 * HOUR_NS;
-	/* Of a short life the last hour is no news after the last tenth. */
-	int64_t left[STAGES] = {day, day < HOUR_NS ? day : HOUR_NS, 0};
+	/* Of a short life the last hour has begun before: no news. */
+	int64_t left[STAGES] = {day, HOUR_NS, 0};
 	unsigned stage = 0;
 
 	*next_ns = CLOCK_NEVER;

@@ -41,7 +41,8 @@ struct token *token_create(const struct token_params *p);
 void token_destroy(struct token *t); /* takes NULL; forgets the secret */
 
 /*
- * The token, valid for some minutes still; borrowed until the next call. NULL
+ * The token, valid for a minute still (or a tenth of a short life); borrowed until
+ * the next call. NULL
  * with *ERR -EAGAIN (being fetched, or the authority cannot be reached: retried
  * here with back-off) or -EACCES (refused, retried slowly; or the assertion cannot
  * be read, or thrice nobody was there for TOKEN_IMDS and there never was a token:

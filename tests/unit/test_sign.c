@@ -109,7 +109,8 @@ TEST(full_buffer_is_left_as_it_was)
 TEST(text_of_making_a_queue)
 {
 	static const struct sign_param headers[] = {{"X-Ms-Version", "2021-12-02"},
-		{"x-ms-meta-OWNER", " \tqfs "}, {"Accept", "*/*"}, {"x-ms-date", DATE}};
+		{"x-ms-meta-OWNER", " \tqfs "}, {"Date", "another"}, {"Accept", "*/*"},
+		{"x-ms-date", DATE}};
 
 	check_text(
 		&(struct sign_request){
