@@ -102,6 +102,7 @@ TEST(others_are_forgotten_after_a_while)
 	CHECK_INT(look(&p, START + PATIENCE_OTHERS * LEASE, NULL), PATIENCE_HOLD);
 }
 
+/* man: az-bait */
 TEST(now_and_then_one_is_let_go_for_a_newcomer)
 {
 	struct patience p = {0};
