@@ -3,7 +3,7 @@
 # bats file_tags=sqlite:file
 # spoolfs run: a command for each message, without a mount. What is slept here is
 # the work of a handler.
-# shellcheck disable=SC2016,SC2030,SC2031
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034
 
 bats_require_minimum_version 1.5.0
 load helpers
