@@ -142,7 +142,7 @@ SAN ?=
 # WERROR=1 makes warnings errors.
 WERROR ?=
 # The test rings to run.
-RINGS ?= unit contract fs faults
+RINGS ?= unit fuzz contract fs faults
 # Where `make run` puts its queue and its mount.
 DEMO ?= $(HOME)/spoolfs-demo
 
@@ -191,18 +191,27 @@ TEST_SHARED := $(filter $(TEST_SRCS),\
 TEST_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(filter-out $(TEST_SHARED),$(TEST_SRCS)))
 TEST_OBJS := $(call objects,$(TEST_SRCS))
 
+# Fuzz targets: each on its own, with what looks for inputs: libFuzzer, or the
+# few that fuzz.c makes of the seeds.
+FUZZER := $(findstring fuzzer,$(SAN))
+FUZZ_SRCS := $(sort $(wildcard tests/fuzz/*.c))
+FUZZ_SHARED := $(filter $(FUZZ_SRCS),$(patsubst %.h,%.c,$(wildcard tests/fuzz/*.h)))
+FUZZ_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(filter-out $(FUZZ_SHARED),$(FUZZ_SRCS)))
+FUZZ_OBJS := $(call objects,$(FUZZ_SRCS))
+
 # What measures spoolfs contains nothing of it.
 BENCH_SRCS := $(sort $(wildcard tests/bench/*.c))
 BENCH_SHARED := $(filter $(BENCH_SRCS),$(patsubst %.h,%.c,$(wildcard tests/bench/*.h)))
 BENCH_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(filter-out $(BENCH_SHARED),$(BENCH_SRCS)))
 BENCH_OBJS := $(call objects,$(BENCH_SRCS))
 
-ALL_OBJS := $(LIB_OBJS) $(FS_OBJS) $(ANNOUNCER_OBJS) $(TEST_OBJS) $(BENCH_OBJS)
+ALL_OBJS := $(LIB_OBJS) $(FS_OBJS) $(ANNOUNCER_OBJS) $(TEST_OBJS) $(FUZZ_OBJS) \
+	$(BENCH_OBJS)
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: all run test check bench soak lint fmt install uninstall clean help \
-	deps test-programs bench-programs FORCE
+.PHONY: all run test check bench soak fuzz lint fmt install uninstall clean help \
+	deps test-programs fuzz-programs bench-programs FORCE
 
 all: $(PROGRAMS)
 
@@ -220,6 +229,12 @@ $(BUILD)/libspoolfs.a: $(call objects,$(TEST_SHARED)) $(LIB_OBJS)
 $(TEST_PROGRAMS): $(BUILD)/%: $(BUILD)/obj/%.o $(BUILD)/libspoolfs.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PKG_LIBS) -lm $(LDLIBS)
+
+$(FUZZ_PROGRAMS): $(BUILD)/%: $(BUILD)/obj/%.o \
+		$(if $(FUZZER),,$(call objects,$(FUZZ_SHARED))) $(BUILD)/libspoolfs.a
+	@mkdir -p $(@D)
+	$(CC) $(ALL_LDFLAGS) $(if $(FUZZER),-fsanitize=fuzzer) -o $@ $^ $(PKG_LIBS) \
+		-lm $(LDLIBS)
 
 $(BENCH_PROGRAMS): $(BUILD)/%: $(BUILD)/obj/%.o $(call objects,$(BENCH_SHARED))
 	@mkdir -p $(@D)
@@ -239,7 +254,9 @@ deps:
 	@$(PKG_CONFIG) --exists --print-errors $(PKGS) $(PKGS_FUSE) || \
 		{ echo 'scripts/bootstrap run installs what is missing' >&2; exit 1; }
 
-test-programs: $(TEST_PROGRAMS)
+test-programs: $(TEST_PROGRAMS) $(FUZZ_PROGRAMS)
+
+fuzz-programs: $(FUZZ_PROGRAMS)
 
 bench-programs: $(BENCH_PROGRAMS)
 
@@ -262,6 +279,13 @@ check: all test-programs
 	@scripts/check-sizes
 	@scripts/check-man $(BUILD)
 	@scripts/test $(BUILD) unit contract
+
+# In a build directory of its own. FUZZ_S seconds for each of FUZZ_TARGETS (all).
+fuzz:
+	@scripts/bootstrap fuzz
+	@$(MAKE) --no-print-directory CC=clang SAN=fuzzer-no-link,address,undefined \
+		fuzz-programs
+	@scripts/fuzz build/san-fuzzer-no-link-address-undefined $(FUZZ_TARGETS)
 
 lint:
 	@scripts/bootstrap lint
@@ -306,6 +330,7 @@ help:
 	@echo 'make check        the quick part: unit, contract, includes, sizes, manual'
 	@echo 'make bench        measure it'
 	@echo 'make soak         run it under load for long'
+	@echo 'make fuzz         look for inputs that break a parser, FUZZ_S seconds each'
 	@echo 'make lint fmt     look at the sources; format them'
 	@echo 'make install      to DESTDIR and PREFIX ($(PREFIX)); and uninstall'
 	@echo 'make clean        remove build/'
