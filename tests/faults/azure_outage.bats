@@ -16,16 +16,20 @@ setup() {
 	azurite_start "$BASE/azurite"
 	export DB=$AZURE/$QUEUE
 	AZURITE_PID=$(< "$BASE/azurite/pid")
-	echo "$AZURITE_PID" >> "$BASE/pids"
+}
+# The mounts first: they end the sooner, and have nothing to wait for.
+teardown() {
+	kill -CONT "$(< "$BASE/azurite/pid")" 2> /dev/null || :
+	spool_teardown
+	local status=$?
+	azurite_stop "$BASE/azurite"
+	return "$status"
 }
 setup_file() { :; }
 teardown_file() { :; }
 
 away() { azurite_stop "$BASE/azurite"; }
-back() {
-	azurite_start "$BASE/azurite"
-	cat "$BASE/azurite/pid" >> "$BASE/pids"
-}
+back() { azurite_start "$BASE/azurite"; }
 
 # writer NAME: a message each few milliseconds until BASE/enough is there; lines
 # "NAME N" in BASE/sent for those that were accepted, in BASE/failed for others.

@@ -32,9 +32,16 @@ spool_setup() {
 	echo > "$BASE/given"
 }
 
+eval "any_$(declare -f spool_teardown)"
+spool_teardown() {
+	azurite_thaw
+	any_spool_teardown
+}
+
 # Each mount has its own state. The service notifies nobody, so it is polled as
-# often as a test can bear, and its shortest lease is a second: unless that is what
-# the test is about. Bodies are any bytes.
+# often as a test can bear, and what a killed mount had listed comes back when its
+# lease ends, which is a second at least: unless that is what the test is about.
+# Bodies are any bytes.
 mount_options() {
 	local given=$2 options=state=$BASE/state.$1
 	case ,$given in
@@ -42,6 +49,7 @@ mount_options() {
 	*) options+=,poll_floor=100ms,poll_ceiling=200ms ;;
 	esac
 	[[ ,$given == *,encoding=* ]] || options+=,encoding=base64
+	[[ ,$given == *,visibility=* ]] || options+=,visibility=5s
 	[[ ,$given == *,window* ]] || options+=,window=1024
 	given=$(sed -E 's/\<visibility=[0-9]+ms/visibility=1s/; s/\<max_lease=[0-9]+ms/max_lease=2s/' \
 		<<< "$given")
@@ -50,7 +58,10 @@ mount_options() {
 
 # The whole service, until azurite_thaw: connections stay, and nothing is answered.
 azurite_freeze() { kill -STOP "$(< "$BATS_FILE_TMPDIR/azurite/pid")"; }
-azurite_thaw() { kill -CONT "$(< "$BATS_FILE_TMPDIR/azurite/pid")"; }
+azurite_thaw() {
+	local file=$BATS_FILE_TMPDIR/azurite/pid
+	[ ! -e "$file" ] || kill -CONT "$(< "$file")" 2> /dev/null || :
+}
 
 # ---- looking ----------------------------------------------------------------
 
@@ -96,6 +107,9 @@ message() {
 	done
 	return 1
 }
+
+# Within a second, messages have no order.
+sent_order() { sort; }
 
 put() {
 	local before

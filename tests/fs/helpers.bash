@@ -506,6 +506,9 @@ repolled() {
 }
 polled_beyond() { at_least $(($1 + 1)) control polls_total || is full control state; }
 
+# sent_order: lines in the order they were sent, where the backend keeps it.
+sent_order() { cat; }
+
 # Sorted bodies of all ready messages, unclaimed.
 peek_all() { cat "$Q"/.peek/* | sort; }
 

@@ -243,7 +243,8 @@ listed_or_claimed() { echo $(($(listed) + $(inflight))); }
 	echo hi > "$Q/x"
 	sync "$Q/.control"
 	expect 0 listed
-	expect 1 control depth
+	# A service is not asked for it by a mount that only sends.
+	[ "$SPOOL_BACKEND" != sqlite ] || expect 1 control depth
 	spool_umount
 	spool_mount role=in
 	wait_listed 1
