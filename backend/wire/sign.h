@@ -49,16 +49,17 @@ int sign_shared_key(
 /*
  * A shared access signature: the query string that was handed out, with or
  * without '?'. -EINVAL and a line in ERR when it cannot be one (no sig=), without
- * a part of it. *EXPIRES_NS: its se=, wall clock, or -1 when it has none.
+ * a part of it. *EXPIRES_NS: its se=, wall clock, or -1 when it has none; of what
+ * the clock cannot show 0 or CLOCK_NEVER.
  */
 int sas_check(const char *sas, int64_t *expires_ns, char *err, size_t err_len);
-/* Its st=, wall clock, or -1. */
+/* Its st=, likewise. */
 int64_t sas_start_ns(const char *sas);
 
 /* RFC 1123 date: "Fri, 20 Nov 2026 04:17:41 GMT". Wall clock ns. */
 #define SIGN_DATE_LEN 30
 void sign_date(int64_t wall_ns, char out[SIGN_DATE_LEN]);
-/* The same back: -1 when it is none. */
+/* The same back: -1 when it is none, or later than 2262-04-11. */
 int64_t sign_date_parse(const char *text);
 
 #endif

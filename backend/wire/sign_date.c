@@ -30,6 +30,7 @@ int64_t sign_date_parse(const char *text)
 	char day[4], month[4];
 	const char *m;
 	int end = -1;
+	time_t s;
 
 	if (sscanf(text, "%3[A-Za-z], %2d %3[A-Za-z] %4d %2d:%2d:%2d GMT%n", day,
 		    &tm.tm_mday, month, &tm.tm_year, &tm.tm_hour, &tm.tm_min, &tm.tm_sec,
@@ -43,5 +44,6 @@ int64_t sign_date_parse(const char *text)
 		return -1;
 	tm.tm_mon = (int)(m - months) / 3;
 	tm.tm_year -= 1900;
-	return (int64_t)timegm(&tm) * NS_PER_S;
+	s = timegm(&tm);
+	return s > CLOCK_NEVER / NS_PER_S ? -1 : (int64_t)s * NS_PER_S;
 }

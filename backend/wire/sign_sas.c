@@ -25,6 +25,14 @@ static const char *param(const char *sas, const char *name, size_t *n)
 	return NULL;
 }
 
+/* 64 bits of nanoseconds end in 2262; who wants no end says 9999. */
+static int64_t to_ns(time_t s)
+{
+	if (s < 0)
+		return 0;
+	return s > CLOCK_NEVER / NS_PER_S ? CLOCK_NEVER : (int64_t)s * NS_PER_S;
+}
+
 /* Seconds may be missing or have a fraction, and so may the time of day. */
 static int64_t iso_time(const char *text)
 {
@@ -38,7 +46,7 @@ static int64_t iso_time(const char *text)
 		if (end && i == 0 && *end == '.')
 			end += 1 + strspn(end + 1, "0123456789");
 		if (end && (*end == '\0' || strcmp(end, "Z") == 0))
-			return (int64_t)timegm(&tm) * NS_PER_S;
+			return to_ns(timegm(&tm));
 	}
 	return -1;
 }

@@ -297,6 +297,19 @@ TEST(sas_tells_its_times)
 	CHECK_INT(sas_start_ns("sig=x"), -1);
 }
 
+/* Who wants no end says 9999; 64 bits of nanoseconds end in 2262. */
+TEST(sas_times_beyond_the_clock_are_its_ends)
+{
+	char err[128] = "";
+	int64_t ns = 0;
+
+	CHECK_INT(sas_check("sig=x&se=9999-12-31T23:59:59Z", &ns, err, sizeof(err)), 0);
+	CHECK_INT(ns, CLOCK_NEVER);
+	CHECK_INT(sas_check("sig=x&se=0009-01-01", &ns, err, sizeof(err)), 0);
+	CHECK_INT(ns, 0);
+	CHECK_INT(sas_start_ns("sig=x&st=1969-12-31T23:59:59Z"), 0);
+}
+
 TEST(what_is_no_sas_is_refused_without_a_part_of_it)
 {
 	static const char *const bad[] = {"", "?", "qqqq", "se=2026-11-20&qqqq",
@@ -324,6 +337,14 @@ TEST(date_is_that_of_http_there_and_back)
 	CHECK_STR(text, "Thu, 01 Jan 1970 00:00:00 GMT");
 	sign_date(951782400 * NS_PER_S, text);
 	CHECK_STR(text, "Tue, 29 Feb 2000 00:00:00 GMT");
+}
+
+TEST(date_beyond_the_clock_is_none)
+{
+	CHECK_INT(sign_date_parse("Fri, 11 Apr 2262 23:47:16 GMT"),
+		INT64_C(9223372036) * NS_PER_S);
+	CHECK_INT(sign_date_parse("Fri, 11 Apr 2262 23:47:17 GMT"), -1);
+	CHECK_INT(sign_date_parse("Fri, 31 Dec 9999 23:59:59 GMT"), -1);
 }
 
 TEST(what_is_no_date_is_none)
