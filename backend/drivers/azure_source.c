@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "azure_source.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -90,11 +91,20 @@ static bool is_queue_host(struct part rest)
 	return part_is(label, "queue") && rest.len > 0;
 }
 
+/* Digits and dots that are no whole address go to a name server, and may come
+ * back as anybody's. */
 static bool is_loopback(struct part host)
 {
-	return part_is(host, "localhost") || part_is(host, "[::1]") ||
-	       (host.len > 4 && memcmp(host.p, "127.", 4) == 0 &&
-		       part_has_only(host, DIGITS "."));
+	char text[INET_ADDRSTRLEN];
+	struct in_addr ip;
+
+	if (part_is(host, "localhost") || part_is(host, "[::1]"))
+		return true;
+	if (host.len >= sizeof(text))
+		return false;
+	memcpy(text, host.p, host.len);
+	text[host.len] = '\0';
+	return inet_pton(AF_INET, text, &ip) == 1 && ntohl(ip.s_addr) >> 24 == 127;
 }
 
 /* Scheme, host and path. False: there is no host. */
@@ -114,6 +124,8 @@ static bool take_apart(const char *source, struct pieces *out)
 		out->host = (struct part){rest.p, end ? (size_t)(end + 1 - rest.p) : 0};
 		rest.p += out->host.len;
 		rest.len -= out->host.len;
+		if (rest.len && rest.p[0] != ':')
+			return false;
 		(void)part_cut(&rest, ':');
 		out->port = rest;
 	} else {
@@ -231,7 +243,7 @@ int azure_source_parse(
 	const char *source, struct azure_source *out, char *err, size_t err_len)
 {
 	const struct complaint why = {err, err_len};
-	struct part account, queue;
+	struct part account = {0}, queue = {0};
 	struct pieces p;
 	int r;
 

@@ -53,6 +53,8 @@ TEST(the_account_is_in_the_host_or_in_the_path)
 		"https://queues.example:8443", "/acct", "acct", "jobs");
 	accepted("azure-queue+http://[::1]:10001/acct/jobs", "http://[::1]:10001",
 		"/acct", "acct", "jobs");
+	accepted("azure-queue+http://127.1.2.3/acct/jobs", "http://127.1.2.3", "/acct",
+		"acct", "jobs");
 	accepted("azure-queue+http://localhost/acct/123", "http://localhost", "/acct",
 		"acct", "123");
 }
@@ -62,6 +64,12 @@ TEST(http_is_for_this_machine_only)
 	refused("azure-queue+http://10.0.0.1:10001/acct/jobs", "https");
 	refused("azure-queue+http://127.evil.example/acct/jobs", "https");
 	refused("azure-queue+http://localhost.example/acct/jobs", "https");
+	refused("azure-queue+http://[::1].evil.example/acct/jobs", "https");
+	refused("azure-queue+http://[::1]\t1/acct/jobs", "https");
+	/* No addresses: somebody's name server would be asked. */
+	refused("azure-queue+http://127.0.0.1.2/acct/jobs", "https");
+	refused("azure-queue+http://127.0/acct/jobs", "https");
+	refused("azure-queue+http://127.999.0.1/acct/jobs", "https");
 	refused("http://acct.queue.core.windows.net/jobs", "https");
 }
 
