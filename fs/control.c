@@ -153,10 +153,23 @@ const char *control_key(size_t i)
 
 /* ---- .control ---- */
 
+/* A text must not be able to end its line. */
+static int put_text(struct buf *out, const char *s)
+{
+	int err = 0;
+
+	for (; *s && !err; s++) {
+		bool control = (unsigned char)*s < ' ' || *s == 0x7f;
+
+		err = buf_add(out, control ? "?" : s, 1);
+	}
+	return err;
+}
+
 static int put_value(struct buf *out, const struct value *val)
 {
 	if (val->kind == TEXT)
-		return buf_addstr(out, val->text);
+		return put_text(out, val->text);
 	return val->kind == NUMBER ? buf_printf(out, "%.15g", val->number) : 0;
 }
 
