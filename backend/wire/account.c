@@ -291,7 +291,8 @@ static bool learn_date(struct account *a, const struct http_req *req)
 {
 	int64_t date = http_date_ns(req), change;
 
-	if (date < 0)
+	/* So far away that it could not be counted with is no clock's. */
+	if (date < 0 || date == CLOCK_NEVER)
 		return false;
 	change = date - account_now_ns(a);
 	if (change >= -SKEW_NS && change <= SKEW_NS)

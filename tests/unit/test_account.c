@@ -155,6 +155,7 @@ TEST(clock_of_the_service_is_used)
 	show(&ab, 200, "Fri, 20 Nov 2026 04:17:43 GMT");
 	show(&ab, 200, "Fri, 20 Nov 2026 04:17:39 GMT");
 	show(&ab, 200, "yesterday");
+	show(&ab, 200, "Sun, 06 Nov 9994 08:49:37 GMT");
 	CHECK_INT(account_now_ns(ab.account), WALL_NS);
 	CHECK_INT(log_file_count(&ab.log, "clock"), 0);
 	show(&ab, 200, "Fri, 20 Nov 2026 05:17:41 GMT");
