@@ -130,6 +130,7 @@ static int try_now(struct azure_call *c)
 		return r;
 	}
 	c->sent_ns = clock_mono();
+	c->signed_ns = account_now_ns(az->account);
 	TAILQ_INSERT_TAIL(&az->calls, c, link);
 	http_submit(az->http, &c->http);
 	return 0;
@@ -325,11 +326,12 @@ static struct azure_verdict judge(struct azure_call *c)
 	return v;
 }
 
-/* Whether the clock that C was signed by is far from that of the answer. */
+/* Whether the clock that C was signed by is far from that of the answer. It may
+ * have been corrected since, by the answer to another call. */
 static bool clock_was_wrong(const struct azure_call *c)
 {
 	int64_t theirs = http_date_ns(&c->http);
-	int64_t ours = account_now_ns(c->az->account);
+	int64_t ours = clock_add(c->signed_ns, clock_mono() - c->sent_ns);
 
 	return theirs >= 0 && (theirs > ours + SKEW_NS || theirs < ours - SKEW_NS);
 }

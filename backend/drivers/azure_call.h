@@ -42,6 +42,7 @@ struct azure_call {
 	char detail[160];
 	int64_t retry_after_ns;
 	int64_t sent_ns;        /* monotonic, before it was sent */
+	int64_t signed_ns;      /* as account_now_ns() had it then */
 	struct azure_page page; /* GET, PEEK, PUT: whole, as the verb has them */
 	char *new_receipt;      /* UPDATE */
 	uint64_t count;         /* COUNT */

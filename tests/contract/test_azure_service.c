@@ -169,6 +169,26 @@ TEST(a_wrong_clock_is_corrected_and_the_request_made_once_more)
 	service_fini(&s);
 }
 
+/* The second is answered when the clock is right already. */
+TEST(of_two_under_way_both_are_made_once_more)
+{
+	struct rule rules[] = {{"DELETE ", 2, REFUSED("Fri, 20 Nov 2037 04:17:41 GMT")},
+		{"x-ms-date: Fri, 20 Nov 2037 04:1", 2, DELETED}, {0}};
+	struct settle it[2] = {{SETTLE_DELETE, .id = "1", .receipt = "r"},
+		{SETTLE_DELETE, .id = "2", .receipt = "r"}};
+	struct driver_req req = {.op = DRIVER_SETTLE};
+	struct service s;
+
+	service_init(&s, rules);
+	req.u.settle.items = it;
+	req.u.settle.n = 2;
+	CHECK_INT(ask(&s.a.b, &req), 0);
+	CHECK_INT(it[0].err, 0);
+	CHECK_INT(it[1].err, 0);
+	CHECK_INT(s.hs.requests, 4);
+	service_fini(&s);
+}
+
 TEST(but_only_once)
 {
 	struct rule rules[] = {{"GET ", 1, REFUSED("Fri, 20 Nov 2037 04:17:41 GMT")},
