@@ -190,7 +190,8 @@ static void engine_started(void *arg, int err)
 
 	fs->engine_started = true;
 	if (err)
-		log_warn("main", "the backend does not answer yet, going on without it");
+		log_warn("main", "the backend %s, going on without it",
+			err == -EACCES ? "refuses access" : "does not answer yet");
 	ready(fs, 0);
 }
 

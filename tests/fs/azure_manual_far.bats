@@ -154,6 +154,7 @@ writes() {
 	key "$(head -c 64 /dev/zero | base64 -w 0)" > "$BASE/key"
 	chmod 600 "$BASE/key"
 	spool_mount "credentials=$BASE/key"
+	grep -q 'refuses access, going on without it' "$BASE/spoolfs.log"
 	wait_until 10 is offline control state
 	control last_error | grep -q '403 AuthenticationFailed'
 	waits_at_least 290000
