@@ -273,6 +273,7 @@ listed_or_claimed() { echo $(($(listed) + $(inflight))); }
 	expect 0 drafts
 }
 
+# bats test_tags=sqlite:name
 # man: drafts-send, drafts-rm
 @test "7: mv out of .drafts/ sends, also under the name itself; rm discards" {
 	spool_mount
@@ -373,7 +374,7 @@ public() {
 	as 65534 cp -p "$PUBLIC/file" "$Q/copied"
 	wait_listed 2
 	refuse 'Permission denied' as 65533 ls "$Q"
-	refuse 'Permission denied' as 65533 cat "$(message copied)"
+	refuse 'Permission denied' as 65533 cat "$(message)"
 	as 65534 sh -ec 'cat "$0"/*' "$Q" > "$PUBLIC/got"
 	expect 2 grep -c text "$PUBLIC/got"
 }

@@ -348,11 +348,12 @@ attempts_seen() {
 	repolled
 	expect 0 listed
 	expect 0 inflight
-	name=${MSG##*/}
-	expect job cat "$Q/.dead/$name"
-	attr reason "$Q/.dead/$name" | grep -q .
-	mv "$Q/.dead/$name" "$Q/"
+	letter=$(message job "$Q/.dead")
+	expect job cat "$letter"
+	attr reason "$letter" | grep -q .
+	mv "$letter" "$Q/"
 	wait_listed 1
+	MSG=$(message job)
 	expect 0 attempts "$MSG"
 	expect 0 dead
 	expect job cat "$MSG"

@@ -28,12 +28,13 @@ all_there() {
 	rm "$MSG"
 	expect 0 listed
 	wait_until 5 is 1 dead
-	name=${MSG##*/}
-	attr reason "$Q/.dead/$name" | grep -q unread
-	expect job cat "$Q/.dead/$name"
+	letter=$(message job "$Q/.dead")
+	attr reason "$letter" | grep -q unread
+	expect job cat "$letter"
 	wait_until 5 grep -q unread "$BASE/q.log"
-	mv "$Q/.dead/$name" "$Q/"
+	mv "$letter" "$Q/"
 	wait_listed 1
+	MSG=$(message job)
 	expect job cat "$MSG"
 	rm "$MSG"
 	repolled
