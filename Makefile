@@ -65,6 +65,7 @@ ENGINE += backend/engine/backoff.c
 ENGINE += backend/engine/barrier.c
 ENGINE += backend/engine/budget.c
 ENGINE += backend/engine/claim.c
+ENGINE += backend/engine/claim_record.c
 ENGINE += backend/engine/dead.c
 ENGINE += backend/engine/depth.c
 ENGINE += backend/engine/draft.c

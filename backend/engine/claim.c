@@ -12,9 +12,10 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "claim_record.h"
 
 /* What one process holds. Hangs on proc->user while any list has a member. */
 struct holder {
@@ -379,23 +380,14 @@ bool claim_allows(struct engine *e, struct message *m, struct proc *caller)
 int claim_record(struct engine *e, const struct message *m, char *buf, size_t len)
 {
 	const struct claim *c = m->claim;
-	int64_t left = c->t.left_ns == CLOCK_NEVER
-			       ? 0
-			       : c->claimed_wall_ns + c->t.left_ns - c->t.claimed_ns;
-	int n = snprintf(buf, len, "%lld %lld %d%d ", (long long)c->claimed_wall_ns,
-		(long long)left, c->read, c->explicit);
+	struct claim_record r = {.claimed_ns = c->claimed_wall_ns,
+		.read = c->read,
+		.explicit = c->explicit,
+		.alias = m->alias};
 
-	if (n < 0 || (size_t)n >= len ||
-		owner_record_format(
-			&c->chain, procs_boot_id(e->procs), buf + n, len - (size_t)n))
-		return -ENOSPC;
-	if (!m->alias)
-		return 0;
-	n = (int)strlen(buf);
-	return snprintf(buf + n, len - (size_t)n, "\n%s", m->alias) <
-			       (int)(len - (size_t)n)
-		       ? 0
-		       : -ENOSPC;
+	if (c->t.left_ns != CLOCK_NEVER)
+		r.left_ns = c->claimed_wall_ns + c->t.left_ns - c->t.claimed_ns;
+	return claim_record_format(&r, &c->chain, procs_boot_id(e->procs), buf, len);
 }
 
 /* The chain as recorded; nobody of it lives after a reboot. */
@@ -416,26 +408,21 @@ static void revive_chain(
 
 static int parse_record(struct engine *e, struct claim *c, struct message *m)
 {
-	struct owner_record rec;
-	long long claimed, left;
-	int read, explicit, at = 0;
-	char *alias = strchr(m->d.record, '\n');
+	struct owner_record owner;
+	struct claim_record r;
+	int err = claim_record_parse(m->d.record, &r, &owner);
 
-	if (alias)
-		*alias++ = '\0';
-	if (sscanf(m->d.record, "%lld %lld %1d%1d %n", &claimed, &left, &read, &explicit,
-		    &at) < 4 ||
-		!at || owner_record_parse(m->d.record + at, &rec))
-		return -EINVAL;
-	c->read = read;
-	c->explicit = explicit;
-	c->claimed_wall_ns = claimed;
-	c->t.claimed_ns -= clock_wall() - claimed;
-	if (left)
-		c->t.left_ns = c->t.claimed_ns + (left - claimed);
-	if (alias && !(m->alias = strdup(alias)))
+	if (err)
+		return err;
+	c->read = r.read;
+	c->explicit = r.explicit;
+	c->claimed_wall_ns = r.claimed_ns;
+	c->t.claimed_ns -= clock_wall() - r.claimed_ns;
+	if (r.left_ns)
+		c->t.left_ns = c->t.claimed_ns + (r.left_ns - r.claimed_ns);
+	if (r.alias && !(m->alias = strdup(r.alias)))
 		return -ENOMEM;
-	revive_chain(e, &c->chain, &rec);
+	revive_chain(e, &c->chain, &owner);
 	return 0;
 }
 
