@@ -21,7 +21,6 @@ import tempfile
 import time
 
 PATIENCE_S = 60     # for a state
-CLIENT_S = 600      # for one client
 
 
 class Failed(Exception):
@@ -113,9 +112,10 @@ class Mount(Process):
 
 
 class Bed:
-    def __init__(self, build, out, cpu):
+    def __init__(self, build, out, cpu, client_s):
         self.build = build
         self.cpu = cpu
+        self.client_s = client_s    # for one client
         self.clients = os.path.join(build, "tests/bench")
         self.here = os.path.dirname(os.path.abspath(__file__))
         # The disk that is measured is the one that has the build directory.
@@ -175,10 +175,10 @@ class Bed:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         try:
             p = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               stdin=subprocess.DEVNULL, text=True, timeout=CLIENT_S,
+                               stdin=subprocess.DEVNULL, text=True, timeout=self.client_s,
                                check=False, env={**os.environ, "LC_ALL": "C", **(env or {})})
         except subprocess.TimeoutExpired:
-            raise Failed(f"{argv[:4]} takes over {CLIENT_S} s") from None
+            raise Failed(f"{argv[:4]} takes over {self.client_s} s") from None
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         self.client_cpu_ns = 1e9 * (after.ru_utime + after.ru_stime
                                     - before.ru_utime - before.ru_stime)

@@ -9,6 +9,7 @@ from report import SIZE_NAMES, SUBJECTS, durability_of, number
 
 OURS, LIMIT, OTHER = 0x1F6FB4, 0x8A8A8A, 0xD9822B
 LIGHTER = {OURS: 0x9CC4E4, LIMIT: 0xCFCFCF, OTHER: 0xF2CFA5}
+SPREAD = 40  # beyond that, the shortest bar would not be seen
 LIMITS = ("null", "null+fdatasync", "fdatasync", "tmpfs")
 
 
@@ -36,7 +37,7 @@ def label_of(measure, subject):
 
 
 def bars(path, f, measure, title):
-    """Two bars for each subject, on a logarithmic scale, with their figures."""
+    """Two bars for each subject, with their figures."""
     rows, tics = [], []
     subjects = f.subjects(measure)
     for place, subject in enumerate(subjects):
@@ -52,10 +53,12 @@ def bars(path, f, measure, title):
     if not rows:
         return
     values = [float(row.split()[0]) for row in rows]
-    low, high = 0.6 * min(values), 2 * max(values)
+    logarithmic = max(values) > SPREAD * min(values)
+    low, high = (0.6 * min(values), 2 * max(values)) if logarithmic else (0, 1.1 * max(values))
+    scale = ", logarithmic" if logarithmic else ""
     draw(path, block("d", rows) + f"""
-set title "{title}\\nmicroseconds per message, logarithmic; dark 100 bytes, light 16 KiB\\non disk before each answer (each), soon after (batches), or whenever (none)"
-set logscale x
+set title "{title}\\nmicroseconds per message{scale}; dark 100 bytes, light 16 KiB\\non disk before each answer (each), soon after (batches), or whenever (none)"
+{"set logscale x" if logarithmic else ""}
 set xrange [{low}:{high}]
 set yrange [0.3:{len(subjects) + 0.7}]
 set ytics ({', '.join(tics)}) scale 0

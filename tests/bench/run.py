@@ -16,6 +16,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -111,8 +112,7 @@ class Run:
                 self.step(name, call)
 
     def azure(self, out):
-        """scripts/bench-azure BUILD OUT [--smoke] prints its own table and leaves
-        OUT/azure.json, which becomes the member "azure" of ours."""
+        """What scripts/bench-azure found, where there is one: see scripts/bench."""
         script = os.path.join(self.bed.here, "../../scripts/bench-azure")
         if not os.access(script, os.X_OK):
             return None
@@ -156,7 +156,9 @@ def main():
     out = os.path.join(build, "bench")
     os.makedirs(out, exist_ok=True)
     cpu = os.environ.get("SPOOLFS_BENCH_CPU", "0")
-    bed = Bed(build, out, int(cpu) if cpu else None)
+    # Whoever ends us ends what we started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    bed = Bed(build, out, int(cpu) if cpu else None, 60 if args.smoke else 900)
     try:
         run = Run(bed, Plan(args.smoke), args.only)
         run.rounds()
