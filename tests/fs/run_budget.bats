@@ -177,6 +177,7 @@ fill_queue() {
 	ended 0
 }
 
+# bats test_tags=sqlite:file
 @test "exit status: 69 when the queue did not answer any more at the end" {
 	fill_queue 1
 	run_for idle_timeout=7s,poll_ceiling=1s
