@@ -106,6 +106,11 @@ class Mount(Process):
         until(f"{at_least} messages ready, not {self.control('ready')}",
               lambda: int(self.control("ready")) >= at_least)
 
+    def await_listed(self, at_least):
+        """Where messages are announced: they are ready before they are listed."""
+        until(f"{at_least} messages listed",
+              lambda: len(os.listdir(self.path)) >= at_least)
+
     def await_control(self, key, value):
         until(f"{key}={value}, not {self.control(key)}",
               lambda: self.control(key) == str(value))

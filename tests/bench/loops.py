@@ -62,7 +62,7 @@ def spoolfs(bed, plan, size):
     with bed.directory() as home, \
             bed.queue(os.path.join(home, "queue.db"), pinned=False) as mount:
         loop(bed, f"loop-put/spoolfs/{size}", PUT, plan.loops, Q=mount.path, BODY=body(size))
-        mount.await_ready(min(LEAST, plan.loops))
+        mount.await_listed(min(LEAST, plan.loops))
         loop(bed, f"loop/spoolfs/{size}", EAT, plan.loops, Q=mount.path)
         mount.await_control("depth", 0)
 

@@ -114,7 +114,7 @@ def spoolfs_announced(bed, plan, size):
     with bed.directory() as home:
         with bed.queue(os.path.join(home, "queue.db")) as mount:
             fill(bed, mount, n, size)
-            mount.await_ready(min(LEAST, n))
+            mount.await_listed(min(LEAST, n))
             consume(bed, mount, "spoolfs-announce", n, size)
             bed.record(f"memory/spoolfs/{size}", mount.resident_kib() / 1024)
 
@@ -205,7 +205,7 @@ def record_idle(bed, name, process, begin, span_s):
 
 def used_once(bed, mount):
     fill(bed, mount, 100)
-    mount.await_ready(100)
+    mount.await_listed(100)
     bed.client("files", "consume", mount.path, 100)
 
 
