@@ -264,6 +264,12 @@ static void relay_submit(struct driver *d, struct driver_req *req)
 		relay_complete(r, req);
 		return;
 	}
+	if (req->op == DRIVER_DRAFT_PUT && req->u.draft.body->len > r->base.max_body) {
+		req->err = -EMSGSIZE;
+		driver_detail(req, "the draft is too large for the service");
+		relay_complete(r, req);
+		return;
+	}
 	switch (req->op) {
 	case DRIVER_RECEIVE:
 	case DRIVER_DEAD_LIST:

@@ -58,7 +58,11 @@ int sq_keep(struct sq *s, struct driver_req *req)
 {
 	int r = 0;
 
-	s->ring = s->ring || !req->u.keep.n;
+	/* A bell is only heard when something was written. */
+	if (!req->u.keep.n) {
+		s->ring = true;
+		s->state.syncs++;
+	}
 	for (size_t i = 0; r >= 0 && i < req->u.keep.n; i++)
 		r = keep_one(s, &req->u.keep.items[i]);
 	return r < 0 ? r : 0;
