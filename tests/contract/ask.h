@@ -86,7 +86,7 @@ static inline struct driver_req ask_receive_of(
 
 	req.u.receive.max = max;
 	req.u.receive.max_bytes = 64 << 20;
-	req.u.receive.lease_ns = LEASE_NS;
+	req.u.receive.lease_ns = b->lease_ns;
 	CHECK_INT(ask_of(b, d, &req), 0);
 	return req;
 }
@@ -96,12 +96,16 @@ static inline struct driver_req ask_receive(struct bed *b, unsigned max)
 	return ask_receive_of(b, b->d, max);
 }
 
-/* Checks that the queue counts so many. */
+/* Checks that the queue counts so many, as far as it tells them apart. */
 static inline void ask_depth(
 	struct bed *b, uint64_t waiting, uint64_t leased, uint64_t dead)
 {
 	struct driver_req req = {.op = DRIVER_DEPTH};
 
+	if (!bed_can(b, BED_COUNTS_LEASED)) {
+		waiting += leased;
+		leased = 0;
+	}
 	CHECK_INT(ask(b, &req), 0);
 	CHECK_INT(req.u.depth.waiting, waiting);
 	CHECK_INT(req.u.depth.leased, leased);
@@ -121,7 +125,7 @@ static inline struct driver_req ask_load_of(struct bed *b, struct driver *d)
 {
 	struct driver_req req = {.op = DRIVER_LOAD};
 
-	req.u.load.lease_ns = LEASE_NS;
+	req.u.load.lease_ns = b->lease_ns;
 	CHECK_INT(ask_of(b, d, &req), 0);
 	return req;
 }

@@ -5,6 +5,18 @@
 
 #include "ask.h"
 
+/* The message ID among those received. */
+static inline const struct driver_msg *ask_find(
+	const struct driver_req *got, const char *id)
+{
+	const struct driver_msg *m = got->u.receive.msgs;
+
+	while (m < got->u.receive.msgs + got->u.receive.n && strcmp(m->id, id) != 0)
+		m++;
+	CHECK(m < got->u.receive.msgs + got->u.receive.n);
+	return m;
+}
+
 /* Settles one; gives the err of the item. */
 static inline int ask_settle_of(struct bed *b, struct driver *d, struct settle *it)
 {
@@ -15,6 +27,24 @@ static inline int ask_settle_of(struct bed *b, struct driver *d, struct settle *
 	CHECK_INT(ask_of(b, d, &req), 0);
 	free(it->new_receipt);
 	return it->err;
+}
+
+/* Leases M for NS from now; it has the newest receipt then. */
+static inline int ask_renew(struct bed *b, struct driver_msg *m, int64_t ns)
+{
+	struct driver_req req = {.op = DRIVER_SETTLE};
+	struct settle it = {
+		.op = SETTLE_RENEW, .id = m->id, .receipt = m->receipt, .delay_ns = ns};
+
+	req.u.settle.items = &it;
+	req.u.settle.n = 1;
+	CHECK_INT(ask(b, &req), 0);
+	if (it.new_receipt) {
+		free(m->receipt);
+		m->receipt = it.new_receipt;
+	}
+	m->lease_until_ns = it.lease_until_ns;
+	return it.err;
 }
 
 /* OP on M, with nothing but its receipt. */
@@ -56,9 +86,12 @@ static inline int ask_bury(
 		.receipt = m->receipt,
 		.attempts = attempts,
 		.reason = reason,
+		.body = m->body,
 	};
+	int err = ask_settle_of(b, b->d, &it);
 
-	return ask_settle_of(b, b->d, &it);
+	free(it.new_id);
+	return err;
 }
 
 /* Stores a draft, new (ID 0) or again; gives its id. */

@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "azurite.h"
+#include "backend/drivers/azure_queue.h"
 #include "backend/drivers/relay.h"
 #include "backend/drivers/sqlite.h"
 #include "fault.h"
@@ -37,18 +39,31 @@ static void on_change(void *arg)
 	((struct bed *)arg)->changes++;
 }
 
-int bed_open(struct bed *b, const char *identity, struct driver **out, char *err)
+static struct driver_params params_of(
+	struct bed *b, const char *source, const char *identity)
 {
-	struct driver_params p = {
+	return (struct driver_params){
 		.loop = b->loop,
-		.source = b->path,
+		.source = source,
 		.identity = identity,
 		.create = true,
 		.on_change = on_change,
 		.arg = b,
 	};
+}
+
+int bed_open(struct bed *b, const char *identity, struct driver **out, char *err)
+{
+	struct driver_params p = params_of(b, b->path, identity);
 
 	return driver_open(&sqlite_driver_ops, &p, out, err, BED_ERR);
+}
+
+static struct driver *opened(int r, struct driver *d, const char *err)
+{
+	if (r < 0)
+		printf("# open: %d %s\n", r, err);
+	return r < 0 ? NULL : d;
 }
 
 static struct driver *open_sqlite(struct bed *b, const char *identity)
@@ -57,9 +72,7 @@ static struct driver *open_sqlite(struct bed *b, const char *identity)
 	struct driver *d;
 	int r = bed_open(b, identity, &d, err);
 
-	if (r < 0)
-		printf("# open: %d %s\n", r, err);
-	return r < 0 ? NULL : d;
+	return opened(r, d, err);
 }
 
 static struct driver *open_fault(struct bed *b, const char *identity)
@@ -83,31 +96,70 @@ static const struct driver_ops far_ops = {
 	.open = open_far,
 };
 
-static struct driver *open_relay(struct bed *b, const char *identity)
+/* FAR at SOURCE, and a keeper in B's directory. */
+static struct driver *open_around(
+	struct bed *b, const struct driver_ops *far, const struct driver_params *given)
 {
+	struct driver_params p = *given;
 	char err[BED_ERR], state[96];
-	struct driver_params p = {
-		.loop = b->loop,
-		.source = b->path,
-		.identity = identity,
-		.create = true,
-		.state = state,
-		.on_change = on_change,
-		.arg = b,
-	};
 	struct driver *d;
 	int r;
 
 	snprintf(state, sizeof(state), "%s/state", b->dir);
-	r = relay_open(&far_ops, &p, &d, err, sizeof(err));
-	if (r < 0)
-		printf("# open: %d %s\n", r, err);
-	return r < 0 ? NULL : d;
+	p.state = state;
+	r = relay_open(far, &p, &d, err, sizeof(err));
+	return opened(r, d, err);
 }
 
-#define SQLITE_CAPS                                                                  \
-	(BED_NEAR | DRIVER_STORE | DRIVER_ATTEMPTS | DRIVER_DEAD | DRIVER_NOTIFIES | \
-		DRIVER_PEERS_KNOWN | DRIVER_NAMES | DRIVER_KEEPER)
+static struct driver *open_relay(struct bed *b, const char *identity)
+{
+	struct driver_params p = params_of(b, b->path, identity);
+
+	return open_around(b, &far_ops, &p);
+}
+
+/* Where the queue of B is, named at the first call. NULL: there is no service. */
+static const char *azure_source(struct bed *b)
+{
+	const struct azurite *emulator = azurite();
+
+	if (emulator && !b->source[0])
+		azurite_source(emulator, b->source, sizeof(b->source));
+	return emulator ? b->source : NULL;
+}
+
+static struct driver *open_azure(struct bed *b, const char *identity)
+{
+	const char *source = azure_source(b);
+	struct driver_params p = params_of(b, source, identity);
+	char err[BED_ERR];
+	struct driver *d;
+	int r;
+
+	if (!source)
+		return NULL;
+	r = driver_open(&azure_queue_driver_ops, &p, &d, err, sizeof(err));
+	return opened(r, d, err);
+}
+
+/* In base64, for the sake of bytes that text cannot carry. */
+static struct driver *open_azure_relay(struct bed *b, const char *identity)
+{
+	const char *source = azure_source(b);
+	struct driver_params p = params_of(b, source, identity);
+
+	p.encoding = DRIVER_BASE64;
+	return source ? open_around(b, &azure_queue_driver_ops, &p) : NULL;
+}
+
+/* What a queue in one file does and a service cannot, but for BED_NEAR. */
+#define BED_FILE                                                         \
+	(BED_ORDER | BED_SAME_DEAD | BED_COUNTS_LEASED | BED_TELLS_DUE | \
+		BED_TELLS_GONE | BED_KNOWS_SIZES | BED_CLOSES_LAST | BED_OUR_TIME)
+
+#define SQLITE_CAPS                                                           \
+	(BED_NEAR | BED_FILE | DRIVER_STORE | DRIVER_ATTEMPTS | DRIVER_DEAD | \
+		DRIVER_NOTIFIES | DRIVER_PEERS_KNOWN | DRIVER_NAMES | DRIVER_KEEPER)
 
 #define RELAY_CAPS                                                        \
 	(DRIVER_STORE | DRIVER_ATTEMPTS | DRIVER_DEAD | DRIVER_NOTIFIES | \
@@ -116,13 +168,19 @@ static struct driver *open_relay(struct bed *b, const char *identity)
 const struct bed_factory bed_factories[] = {
 	{"sqlite", SQLITE_CAPS, open_sqlite},
 	{"fault around sqlite", SQLITE_CAPS, open_fault},
-	{"relay", RELAY_CAPS, open_relay},
+	{"relay", RELAY_CAPS | BED_FILE, open_relay},
+	{"azure", DRIVER_FAR | DRIVER_DEAD, open_azure},
+	{"azure relay", RELAY_CAPS, open_azure_relay},
 	{NULL, 0, NULL},
 };
 
 bool bed_init(struct bed *b, const struct bed_factory *f)
 {
-	*b = (struct bed){.factory = f, .dir = "/tmp/spoolfs-contract-XXXXXX"};
+	*b = (struct bed){
+		.factory = f,
+		.dir = "/tmp/spoolfs-contract-XXXXXX",
+		.lease_ns = LEASE_NS,
+	};
 	if (!mkdtemp(b->dir))
 		return false;
 	snprintf(b->path, sizeof(b->path), "%s/q.db", b->dir);
@@ -161,6 +219,26 @@ void bed_fini(struct bed *b)
 	driver_close(b->d);
 	loop_destroy(b->loop);
 	remove_dir(AT_FDCWD, b->dir);
+}
+
+bool bed_can(const struct bed *b, unsigned need)
+{
+	return !b->factory || (b->factory->caps & need) == need;
+}
+
+void bed_hurry(struct bed *b)
+{
+	if (!bed_can(b, BED_OUR_TIME))
+		b->lease_ns = 2 * NS_PER_S;
+}
+
+void bed_pass(struct bed *b, int64_t ns)
+{
+	struct timespec ts = {.tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S};
+
+	clock_step(ns);
+	while (!bed_can(b, BED_OUR_TIME) && nanosleep(&ts, &ts) < 0)
+		;
 }
 
 static void on_done(struct driver_req *req)

@@ -39,6 +39,21 @@ CONTRACT(two_mounts_share_the_messages, BOTH)
 	driver_close(other);
 }
 
+/* As the engine sends: what goes far away is a sealed draft first. */
+static void send_noticeably(struct bed *b)
+{
+	struct driver_req req = {.op = DRIVER_DRAFT_SEAL};
+
+	if (!bed_can(b, DRIVER_FAR)) {
+		free(ask_send(b, "x"));
+		return;
+	}
+	req.u.draft.id = ask_draft(b, 0, "x", "x");
+	CHECK_INT(ask(b, &req), 0);
+	req = ask_draft_send(b, req.u.draft.id, "x", "x");
+	driver_req_fini(&req);
+}
+
 CONTRACT(a_send_is_noticed_by_the_other_mount, BOTH)
 {
 	struct bed theirs = *b;
@@ -49,7 +64,7 @@ CONTRACT(a_send_is_noticed_by_the_other_mount, BOTH)
 	for (unsigned i = 1; i <= 20; i++) {
 		unsigned before = theirs.changes;
 
-		free(ask_send(b, "x"));
+		send_noticeably(b);
 		CHECK(bed_wait(b, &theirs.changes, before + 1));
 	}
 	driver_close(other);
@@ -62,15 +77,16 @@ CONTRACT(an_own_send_is_no_change, BOTH)
 	struct driver *other = ask_open(&theirs, "other");
 
 	theirs.d = other;
-	free(ask_send(&theirs, "x"));
+	send_noticeably(&theirs);
 	CHECK(bed_wait(b, &b->changes, 1));
 	b->changes = 0;
 	for (unsigned i = 0; i < 50; i++)
-		free(ask_send(b, "x"));
+		send_noticeably(b);
 	CHECK_INT(b->changes, 0);
-	free(ask_send(&theirs, "x"));
+	send_noticeably(&theirs);
 	CHECK(bed_wait(b, &b->changes, 1));
-	CHECK_INT(b->changes, 1);
+	/* A relay hears its keeper, and may hear the queue itself. */
+	CHECK(b->changes == 1 || bed_can(b, DRIVER_FAR));
 	driver_close(other);
 }
 
@@ -152,6 +168,8 @@ static int child_life(struct bed *b)
 {
 	struct driver_req got;
 
+	b->loop = loop_create();
+	CHECK(b->loop);
 	b->d = ask_open(b, "child");
 	free(ask_send(b, "claimed"));
 	free(ask_send(b, "unread"));
@@ -285,6 +303,8 @@ static void late_life(struct bed *b, int number, int go)
 
 	if (setjmp(test_end) || read(go, &c, 1) != 0)
 		_exit(1);
+	b->loop = loop_create(); /* the parent's has one epoll for both */
+	CHECK(b->loop);
 	snprintf(identity, sizeof(identity), "late%d", number);
 	b->d = ask_open(b, identity);
 	for (int i = 0; i < 10; i++)
@@ -299,7 +319,8 @@ CONTRACT(many_make_and_open_it_at_once, BOTH)
 	int go[2];
 
 	close_bed(b);
-	CHECK_INT(unlink(b->path), 0);
+	if (!b->source[0])
+		CHECK_INT(unlink(b->path), 0);
 	CHECK_INT(pipe(go), 0);
 	for (int i = 0; i < 4; i++) {
 		pids[i] = fork();

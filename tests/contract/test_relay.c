@@ -14,20 +14,7 @@ __attribute__((constructor)) static void stop_the_clocks(void)
 	clock_fake(1000 * NS_PER_S, INT64_C(1795147200) * NS_PER_S);
 }
 
-#define RELAY(id)                                            \
-	static void relay_##id(struct bed *b);               \
-	TEST(id)                                             \
-	{                                                    \
-		const struct bed_factory *f = bed_factories; \
-		struct bed bed;                              \
-                                                             \
-		while (strcmp(f->name, "relay") != 0)        \
-			f++;                                 \
-		CHECK(bed_init(&bed, f));                    \
-		relay_##id(&bed);                            \
-		bed_fini(&bed);                              \
-	}                                                    \
-	static void relay_##id(struct bed *b)
+#define RELAY(id) CONTRACT(id, DRIVER_STORE | DRIVER_FAR)
 
 static struct driver_req received_one(struct bed *b, const char *text)
 {
@@ -37,6 +24,13 @@ static struct driver_req received_one(struct bed *b, const char *text)
 	got = ask_receive(b, 1);
 	CHECK_INT(got.u.receive.n, 1);
 	return got;
+}
+
+/* One whose lease is to run out. */
+static struct driver_req received_briefly(struct bed *b, const char *text)
+{
+	bed_hurry(b);
+	return received_one(b, text);
 }
 
 static unsigned attempts_now(struct bed *b)
@@ -53,7 +47,6 @@ static unsigned attempts_now(struct bed *b)
 RELAY(a_claim_survives_with_its_body_and_receipt)
 {
 	struct driver_req got = received_one(b, "text"), load;
-	struct settle renew = {.op = SETTLE_RENEW, .delay_ns = 2 * LEASE_NS};
 	const struct driver_msg *m = &got.u.receive.msgs[0];
 
 	CHECK_INT(ask_claim(b, m, "who"), 0);
@@ -65,9 +58,7 @@ RELAY(a_claim_survives_with_its_body_and_receipt)
 	CHECK_INT(load.u.load.msgs[0].enqueued_ns, m->enqueued_ns);
 	CHECK_INT(load.u.load.msgs[0].lease_until_ns, m->lease_until_ns);
 	ask_body(load.u.load.msgs[0].body, "text");
-	renew.id = load.u.load.msgs[0].id;
-	renew.receipt = load.u.load.msgs[0].receipt;
-	CHECK_INT(ask_settle_of(b, b->d, &renew), 0);
+	CHECK_INT(ask_renew(b, &load.u.load.msgs[0], 2 * b->lease_ns), 0);
 	CHECK_INT(ask_settle(b, SETTLE_DELETE, &load.u.load.msgs[0]), 0);
 	driver_req_fini(&load);
 	driver_req_fini(&got);
@@ -80,15 +71,14 @@ RELAY(a_claim_survives_with_its_body_and_receipt)
 RELAY(a_renewed_claim_survives_as_it_is_then)
 {
 	struct driver_req got = received_one(b, "text"), load;
-	struct settle renew = {.op = SETTLE_RENEW, .delay_ns = 2 * LEASE_NS};
+	struct driver_msg *m = &got.u.receive.msgs[0];
 
-	CHECK_INT(ask_claim(b, &got.u.receive.msgs[0], "who"), 0);
-	renew.id = got.u.receive.msgs[0].id;
-	renew.receipt = got.u.receive.msgs[0].receipt;
-	CHECK_INT(ask_settle_of(b, b->d, &renew), 0);
+	CHECK_INT(ask_claim(b, m, "who"), 0);
+	CHECK_INT(ask_renew(b, m, 2 * b->lease_ns), 0);
 	ask_restart(b, "bed");
 	load = ask_load_of(b, b->d);
-	CHECK_INT(load.u.load.msgs[0].lease_until_ns, clock_mono() + 2 * LEASE_NS);
+	CHECK_STR(load.u.load.msgs[0].receipt, m->receipt);
+	CHECK_INT(load.u.load.msgs[0].lease_until_ns, clock_mono() + 2 * b->lease_ns);
 	driver_req_fini(&load);
 	driver_req_fini(&got);
 }
@@ -126,7 +116,7 @@ RELAY(given_back_unread_is_no_attempt)
 
 RELAY(a_claim_undone_is_no_attempt_when_its_lease_ends)
 {
-	struct driver_req got = received_one(b, "text");
+	struct driver_req got = received_briefly(b, "text");
 	struct settle undo = {.op = SETTLE_UNCLAIM,
 		.id = got.u.receive.msgs[0].id,
 		.receipt = got.u.receive.msgs[0].receipt};
@@ -134,58 +124,66 @@ RELAY(a_claim_undone_is_no_attempt_when_its_lease_ends)
 	CHECK_INT(ask_claim(b, &got.u.receive.msgs[0], "who"), 0);
 	CHECK_INT(ask_settle_of(b, b->d, &undo), 0);
 	driver_req_fini(&got);
-	clock_step(LEASE_NS + NS_PER_S);
+	bed_pass(b, b->lease_ns);
 	CHECK_INT(attempts_now(b), 0);
 }
 
 RELAY(a_claim_whose_lease_ran_out_unseen_is_an_attempt)
 {
-	struct driver_req got = received_one(b, "text");
+	struct driver_req got = received_briefly(b, "text");
 
 	CHECK_INT(ask_claim(b, &got.u.receive.msgs[0], "who"), 0);
 	driver_req_fini(&got);
 	ask_restart(b, "another");
-	clock_step(LEASE_NS + NS_PER_S);
+	bed_pass(b, b->lease_ns);
 	CHECK_INT(attempts_now(b), 1);
 }
 
 RELAY(a_lost_lease_is_an_attempt_when_it_was_claimed)
 {
-	struct driver_req got = received_one(b, "text"), again;
+	struct driver_req got = received_briefly(b, "text"), again;
 	struct settle renew = {.op = SETTLE_RENEW,
-		.delay_ns = LEASE_NS,
+		.delay_ns = b->lease_ns,
 		.id = got.u.receive.msgs[0].id,
 		.receipt = "77"};
 
 	CHECK_INT(ask_claim(b, &got.u.receive.msgs[0], "who"), 0);
 	CHECK_INT(ask_settle_of(b, b->d, &renew), -ESTALE);
 	driver_req_fini(&got);
-	clock_step(LEASE_NS + NS_PER_S);
+	bed_pass(b, b->lease_ns);
 	again = ask_receive(b, 1);
 	CHECK_INT(again.u.receive.msgs[0].attempts, 1);
 	CHECK_INT(ask_settle(b, SETTLE_DELETE, &again.u.receive.msgs[0]), 0);
 	driver_req_fini(&again);
 }
 
-static void check_dead(struct bed *b, const char *reason)
+/* There is one dead letter, with REASON; gives its id. */
+static char *dead_with(struct bed *b, const char *reason)
 {
 	struct driver_req dead = {.op = DRIVER_DEAD_LIST, .u.dead.max = 9};
+	char *id;
 
 	CHECK_INT(ask(b, &dead), 0);
 	CHECK_INT(dead.u.dead.n, 1);
 	CHECK_STR(dead.u.dead.msgs[0].reason, reason);
+	id = dead.u.dead.msgs[0].id;
+	dead.u.dead.msgs[0].id = NULL;
 	driver_req_fini(&dead);
+	return id;
 }
 
 RELAY(the_reason_of_a_burial_survives)
 {
 	struct driver_req got = received_one(b, "text");
-	struct settle revive = {.op = SETTLE_REVIVE, .id = got.u.receive.msgs[0].id};
+	struct settle revive = {.op = SETTLE_REVIVE};
+	char *id;
 
 	CHECK_INT(ask_bury(b, &got.u.receive.msgs[0], "failed", 5), 0);
 	ask_restart(b, "bed");
-	check_dead(b, "failed");
+	id = dead_with(b, "failed");
+	revive.id = id;
 	CHECK_INT(ask_settle_of(b, b->d, &revive), 0);
+	free(id);
 	driver_req_fini(&got);
 	CHECK_INT(attempts_now(b), 0);
 }
@@ -212,40 +210,36 @@ static void count_done(struct driver_req *req)
 }
 
 /* The end comes in the middle of each: all are answered, once. */
-TEST(everything_is_answered_at_the_end)
+RELAY(everything_is_answered_at_the_end)
 {
 	static const enum driver_op ops[] = {DRIVER_RECEIVE, DRIVER_LOAD, DRIVER_DEPTH,
 		DRIVER_DEAD_LIST, DRIVER_SYNC, DRIVER_PEERS};
 	struct driver_req reqs[6] = {0};
-	const struct bed_factory *f = bed_factories;
 	struct settle item = {.op = SETTLE_DELETE, .id = "1", .receipt = "1"};
 	struct driver_req settle = {.op = DRIVER_SETTLE};
 	unsigned done = 0;
-	struct bed b;
 
-	while (strcmp(f->name, "relay") != 0)
-		f++;
-	CHECK(bed_init(&b, f));
 	for (size_t i = 0; i < 6; i++) {
 		reqs[i].op = ops[i];
 		reqs[i].done = count_done;
 		reqs[i].arg = &done;
 		if (ops[i] == DRIVER_RECEIVE)
 			reqs[i].u.receive.max = 1;
-		driver_submit(b.d, &reqs[i]);
+		if (ops[i] == DRIVER_DEAD_LIST)
+			reqs[i].u.dead.max = 1;
+		driver_submit(b->d, &reqs[i]);
 	}
 	settle.done = count_done;
 	settle.arg = &done;
 	settle.u.settle.items = &item;
 	settle.u.settle.n = 1;
-	driver_submit(b.d, &settle);
+	driver_submit(b->d, &settle);
 	CHECK_INT(done, 0);
-	driver_close(b.d);
-	b.d = NULL;
+	driver_close(b->d);
+	b->d = NULL;
 	CHECK_INT(done, 7);
 	for (size_t i = 0; i < 6; i++)
 		driver_req_fini(&reqs[i]);
-	bed_fini(&b);
 }
 
 /* ---- where the state is ---- */
