@@ -162,7 +162,7 @@ static void poll_due(void *arg)
 		e->poll_due_ns = CLOCK_NEVER;
 		poller_wake(&e->poller, now);
 	}
-	if (poller_next(&e->poller, now) <= now && engine_hands_out(e))
+	if (engine_next_poll_ns(e) <= now && engine_hands_out(e))
 		receive(e);
 	arm_poll(e);
 }

@@ -5,6 +5,10 @@
  */
 #include "claim.h"
 
+/* The other mounts of this machine are told of what is given back, and poll at
+ * once: it is to be seen only after that, by whoever polls then. */
+#define ASIDE_NS NS_PER_S
+
 unsigned far_window(const struct engine *e)
 {
 	int64_t average = budget_average_ns(&e->budget);
@@ -26,6 +30,17 @@ static bool is_interested(const struct engine *e)
 	       clock_wall() - e->consumed_ns < e->cfg.lease.visibility_ns;
 }
 
+/* What is let go for a newcomer is left until even one that found nothing for
+ * long has polled, as often as this mount does. */
+static int64_t rest_ns(const struct engine *e, struct patience_decision d)
+{
+	int64_t poll = e->cfg.backoff.ceiling_ns;
+
+	if (d.what == PATIENCE_BAIT && poll > d.rest_ns)
+		return ASIDE_NS + poll;
+	return ASIDE_NS + d.rest_ns;
+}
+
 void far_look(struct engine *e)
 {
 	int64_t now = clock_mono();
@@ -39,8 +54,8 @@ void far_look(struct engine *e)
 		return;
 	log_debug("share", "nobody reads here: giving back n=%u",
 		d.what == PATIENCE_BAIT ? 1 : e->n_ready);
-	e->hold_off_ns = clock_add(now, d.rest_ns);
-	window_give_back(e, d.what == PATIENCE_BAIT ? 1 : UINT32_MAX);
+	e->hold_off_ns = clock_add(now, rest_ns(e, d));
+	window_let_go(e, d.what == PATIENCE_BAIT ? 1 : UINT32_MAX, ASIDE_NS);
 	engine_changed(e);
 }
 

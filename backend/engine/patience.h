@@ -11,7 +11,7 @@
  * others have been seen to consume, and nobody does here, let all go and rest
  * before fetching again, longer each time. When nobody was seen to consume at
  * all, hold; but from time to time let one go, and leave it for the length of
- * a lease: a machine that has just come finds it, and its count falls.
+ * a lease or longer: a machine that has just come finds it, and its count falls.
  */
 #ifndef SPOOLFS_ENGINE_PATIENCE_H
 #define SPOOLFS_ENGINE_PATIENCE_H

@@ -242,14 +242,20 @@ void window_detach(struct engine *e, struct message *m)
 
 void window_give_back(struct engine *e, unsigned n)
 {
+	window_let_go(e, n, 0);
+}
+
+void window_let_go(struct engine *e, unsigned n, int64_t delay_ns)
+{
 	struct message *m;
 
 	while (n-- > 0 && (m = TAILQ_LAST(&e->ready, message_list))) {
 		e->ev.left(e->ev.arg, m);
 		window_detach(e, m);
 		m->given_back = true;
-		m->final =
-			(struct settle){.op = SETTLE_RELEASE, .attempts = m->d.attempts};
+		m->final = (struct settle){.op = SETTLE_RELEASE,
+			.delay_ns = delay_ns,
+			.attempts = m->d.attempts};
 		e->n_settling++;
 		ledger_want(e, m, WANT_FINAL);
 	}

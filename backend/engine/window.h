@@ -9,6 +9,8 @@ void window_init(struct engine *e);
 void window_arrive(struct engine *e, struct driver_msg *msgs, unsigned n);
 /* Gives back the N youngest unread messages (all: UINT_MAX). */
 void window_give_back(struct engine *e, unsigned n);
+/* The same, to be received by nobody before DELAY_NS have passed. */
+void window_let_go(struct engine *e, unsigned n, int64_t delay_ns);
 void window_add_ready(struct engine *e, struct message *m);
 void window_take_ready(struct engine *e, struct message *m);
 void window_check_room(struct engine *e);

@@ -223,6 +223,22 @@ no_more_than() { [ "$(listed)" -le "$1" ]; }
 	expect 0 control leases_lost
 }
 
+# Those that hold them have one state, and tell each other of what is let go.
+# man: az-bait
+@test "a machine that has just come is not starved by those that only list" {
+	spool_mount -n a "state=$BASE/state,visibility=1s,idle_time=1h"
+	spool_mount -n b "state=$BASE/state,visibility=1s,idle_time=1h"
+	sdk create "$QUEUE"
+	sdk send "$QUEUE" 2
+	tell poll "$BASE/a"
+	wait_until 10 is 2 both_list
+	wait_until 5 is 1 entries "$BASE/b"
+	spool_mount
+	f=$(timeout 15 cat "$Q/.next")
+	[ -n "$f" ]
+}
+both_list() { echo $(($(entries "$BASE/a") + $(entries "$BASE/b"))); }
+
 # man: az-none
 @test "role=out makes no request but to send, paused none but for what is held" {
 	sdk create "$QUEUE"

@@ -424,6 +424,37 @@ TEST(an_answer_after_the_lease_is_no_harm)
 	eb_close(&b);
 }
 
+/* The other mounts of this machine poll at once, and are to find nothing. */
+TEST(what_is_let_go_is_for_other_machines_too)
+{
+	struct eb b;
+
+	setup_as(&b, true);
+	eb_put(&b, "1");
+	eb_start(&b);
+	eb_pass(&b, 140 * NS_PER_S); /* the first bait is after 120 s */
+	CHECK_INT(eb_settled(&b, SETTLE_RELEASE, "1"), 1);
+	CHECK_INT(eb_last(&b, SETTLE_RELEASE, "1")->delay_ns, NS_PER_S);
+	eb_close(&b);
+}
+
+TEST(bait_is_left_for_as_long_as_a_newcomer_may_sleep)
+{
+	struct eb b;
+
+	setup_as(&b, true);
+	eb_put(&b, "1");
+	eb_start(&b);
+	while (!eb_settled(&b, SETTLE_RELEASE, "1"))
+		eb_pass(&b, NS_PER_S);
+	eb_forget(&b);
+	eb_pass(&b, b.cfg.backoff.ceiling_ns - NS_PER_S);
+	CHECK_INT(b.asked[DRIVER_RECEIVE], 0);
+	eb_pass(&b, 3 * NS_PER_S);
+	CHECK_STR(eb_ready(&b), "1 ");
+	eb_close(&b);
+}
+
 TEST(after_a_rest_it_looks_again)
 {
 	struct eb b;
