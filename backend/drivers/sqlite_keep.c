@@ -36,8 +36,24 @@ static int keep_claim(struct sq *s, const struct keep *k)
 		(int64_t)k->attempts, (int64_t)k->dequeue_count, k->record, k->body);
 }
 
+/* Another mount has received the message since, and claimed it: what this one
+ * says of its own lease comes too late. 1, 0 or an error. */
+static int is_elsewhere(struct sq *s, const struct keep *k)
+{
+	int64_t n = 0;
+	int r;
+
+	sq_start(s, SQ_KEPT_ELSEWHERE, "ti", k->id, s->mount);
+	r = sq_int(s, SQ_KEPT_ELSEWHERE, &n, 0);
+	return r < 0 ? r : n > 0;
+}
+
 static int keep_one(struct sq *s, const struct keep *k)
 {
+	int r = k->op == KEEP_CLAIM ? 0 : is_elsewhere(s, k);
+
+	if (r)
+		return r < 0 ? r : 0;
 	switch (k->op) {
 	case KEEP_CLAIM:
 		return keep_claim(s, k);

@@ -6,7 +6,7 @@
  * What a dead one held goes three ways: messages that nobody had claimed are
  * waiting again at once, and it is no attempt; claimed ones wait for the end
  * of their lease, since their consumers may outlive the daemon, and its next
- * life asks for them by its identity; drafts are adopted by the mount that is
+ * life asks for them by its identity (those of another queue, too); drafts are adopted by the mount that is
  * being opened, so that no writer's data is out of sight (not by a run without a
  * mount: the row stays, for the next one that shows them).
  */
@@ -74,8 +74,6 @@ static int bury_mount(struct sq *s, int64_t n)
 
 	if (r == 0 && !s->no_drafts)
 		r = sq_exec(s, SQ_MOUNT_ADOPT, "ii", n, s->mount);
-	if (r >= 0)
-		r = sq_exec(s, SQ_MOUNT_FORGET, "i", n);
 	if (r >= 0)
 		r = sq_exec(s, SQ_MOUNT_DROP, "i", n);
 	return r < 0 ? r : 0;

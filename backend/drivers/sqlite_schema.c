@@ -150,10 +150,10 @@ const char *const sq_sql[SQ_STMTS] = {
 	[SQ_MOUNT_RETURN] = "UPDATE message SET visible_at=0,mount=NULL"
 			    " WHERE visible_at>0 AND mount=?1 AND record IS NULL",
 	[SQ_MOUNT_ADOPT] = "UPDATE draft SET mount=?2 WHERE mount=?1",
-	[SQ_MOUNT_FORGET] = "UPDATE kept SET mount=NULL WHERE mount=?1",
 	[SQ_MOUNT_DROP] = "DELETE FROM mount WHERE n=?1 AND NOT EXISTS(SELECT 1 FROM"
 			  " message WHERE visible_at>0 AND mount=?1) AND NOT EXISTS("
-			  "SELECT 1 FROM draft WHERE mount=?1)",
+			  "SELECT 1 FROM draft WHERE mount=?1) AND NOT EXISTS("
+			  "SELECT 1 FROM kept WHERE mount=?1)",
 
 	[SQ_KEEP] = "INSERT OR REPLACE INTO kept(id,mount,receipt,enqueued_us,"
 		    "lease_until_us,attempts,dequeue_count,record,data)"
@@ -162,7 +162,10 @@ const char *const sq_sql[SQ_STMTS] = {
 	[SQ_KEEP_COUNT] = "INSERT OR REPLACE INTO kept(id,attempts,reason,seen_us)"
 			  " VALUES(?1,?2,?3,?4)",
 	[SQ_KEEP_FORGET] = "DELETE FROM kept WHERE id=?1",
-	[SQ_KEEP_PURGE] = "DELETE FROM kept WHERE record IS NULL AND seen_us<?1",
+	[SQ_KEEP_PURGE] = "DELETE FROM kept"
+			  " WHERE max(seen_us,coalesce(lease_until_us,0))<?1",
+	[SQ_KEPT_ELSEWHERE] = "SELECT count(*) FROM kept"
+			      " WHERE id=?1 AND record IS NOT NULL AND mount<>?2",
 	[SQ_KEPT] = "SELECT id,enqueued_us,length(data),attempts,dequeue_count,receipt,"
 		    "NULL,record,lease_until_us,data FROM kept"
 		    " WHERE mount=?1 AND record IS NOT NULL",

@@ -55,7 +55,6 @@ enum sq_stmt {
 	SQ_APPETITE,
 	SQ_MOUNT_RETURN,
 	SQ_MOUNT_ADOPT,
-	SQ_MOUNT_FORGET,
 	SQ_MOUNT_DROP,
 	/* messages of another queue */
 	SQ_KEEP,
@@ -63,6 +62,7 @@ enum sq_stmt {
 	SQ_KEEP_COUNT,
 	SQ_KEEP_FORGET,
 	SQ_KEEP_PURGE,
+	SQ_KEPT_ELSEWHERE,
 	SQ_KEPT,
 	SQ_RECALL,
 

@@ -92,6 +92,43 @@ CONTRACT(a_kept_claim_is_not_another_mounts, DRIVER_KEEPER)
 	CHECK_INT(recalled(b, "x", NULL), 3);
 }
 
+CONTRACT(a_kept_claim_waits_for_its_mount, DRIVER_KEEPER)
+{
+	struct driver_req load;
+
+	keep_claimed(b, "x");
+	ask_restart(b, "another");
+	ask_restart(b, "bed");
+	load = ask_load_of(b, b->d);
+	CHECK_INT(load.u.load.n_msgs, 1);
+	CHECK_STR(load.u.load.msgs[0].record, "who");
+	driver_req_fini(&load);
+}
+
+/* It came late to know that its own lease was lost. */
+CONTRACT(what_another_mount_claimed_since_is_left_alone, DRIVER_KEEPER)
+{
+	static const enum keep_op late[] = {
+		KEEP_COUNT, KEEP_RENEW, KEEP_DEAD, KEEP_FORGET};
+	struct driver *other = ask_open(b, "other");
+	struct driver_req load;
+
+	keep_claimed(b, "x");
+	for (int i = 0; i < 4; i++) {
+		struct keep k = {.op = late[i], .id = "x", .receipt = "theirs"};
+		struct driver_req req = {.op = DRIVER_KEEP};
+
+		req.u.keep.items = &k;
+		req.u.keep.n = 1;
+		CHECK_INT(ask_of(b, other, &req), 0);
+		load = ask_load_of(b, b->d);
+		CHECK_INT(load.u.load.n_msgs, 1);
+		CHECK_STR(load.u.load.msgs[0].receipt, "AgAA+/=");
+		driver_req_fini(&load);
+	}
+	driver_close(other);
+}
+
 CONTRACT(a_kept_lease_is_renewed, DRIVER_KEEPER)
 {
 	struct keep renewed = {.op = KEEP_RENEW,
@@ -188,6 +225,16 @@ CONTRACT(a_sealed_draft_is_of_the_outbox, DRIVER_STORE | DRIVER_KEEPER)
 	CHECK_INT(ask(b, &req), -ENOENT);
 }
 
+CONTRACT(a_claim_that_ran_out_a_month_ago_is_forgotten, DRIVER_KEEPER)
+{
+	keep_claimed(b, "x");
+	clock_step(LEASE_NS + 29 * 24 * 3600 * NS_PER_S);
+	ask_restart(b, "another");
+	clock_step(2 * 24 * 3600 * NS_PER_S);
+	ask_restart(b, "another");
+	CHECK_INT(recalled(b, "x", NULL), 0);
+}
+
 /* As the first version made it: the tables of the second are added. */
 TEST(a_file_of_version_1_is_taken_over)
 {
@@ -211,4 +258,3 @@ TEST(a_file_of_version_1_is_taken_over)
 	CHECK_INT(recalled(&b, "x", NULL), 3);
 	bed_fini(&b);
 }
-
