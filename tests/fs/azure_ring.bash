@@ -8,6 +8,9 @@
 # shellcheck source=tests/fs/azure.bash
 source "${BASH_SOURCE[0]%/*}/azure.bash"
 
+# shellcheck disable=SC2034
+BLOB_BYTES=48000
+
 # ---- before and after -------------------------------------------------------
 
 azure_file() { azurite_start "$BATS_FILE_TMPDIR/azurite" --inMemoryPersistence; }
@@ -107,6 +110,9 @@ message() {
 	done
 	return 1
 }
+
+# Asked at once: a mount looks only now and then.
+queue_depth() { sdk count "$QUEUE"; }
 
 # Within a second, messages have no order.
 sent_order() { sort; }

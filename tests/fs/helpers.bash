@@ -17,6 +17,9 @@ export SPOOL_BACKEND=${SPOOL_BACKEND:-sqlite}
 export SPOOLFS_BUILD=${SPOOLFS_BUILD:-$BATS_TEST_DIRNAME/../../build}
 CLIENTS_SRC=${BASH_SOURCE[0]%/*}/clients
 
+# A large message, as far as the backend goes.
+BLOB_BYTES=300000
+
 # ---- before and after -------------------------------------------------------
 
 spool_setup() {
@@ -508,6 +511,9 @@ polled_beyond() { at_least $(($1 + 1)) control polls_total || is full control st
 
 # sent_order: lines in the order they were sent, where the backend keeps it.
 sent_order() { cat; }
+
+# queue_depth [MNT]: messages in the queue, also those that are hidden.
+queue_depth() { control depth "$@"; }
 
 # Sorted bodies of all ready messages, unclaimed.
 peek_all() { cat "$Q"/.peek/* | sort; }

@@ -22,7 +22,7 @@ facts() {
 some_of_each() {
 	spool_mount
 	for name in a x b c; do
-		echo "text of $name" > "$Q/$name"
+		put "$name" "text of $name"
 	done
 	wait_listed 4
 	mv "$(message x)" "$Q/.dead/"
@@ -129,7 +129,7 @@ same() { facts | cmp -s "$BASE/before" -; }
 	put a
 	put b
 	expect 2 entries "$Q/.peek"
-	expect "$(printf 'a\nb')" cat "$Q"/.peek/*
+	expect "$(printf 'a\nb')" sent_order < <(cat "$Q"/.peek/*)
 	expect 2 listed
 	b=$MSG
 	cat "$b" > /dev/null

@@ -9,7 +9,7 @@ setup_file() { build_clients try fill hold; }
 
 setup() {
 	spool_setup
-	head -c 300000 /dev/urandom > "$BASE/blob"
+	head -c "$BLOB_BYTES" /dev/urandom > "$BASE/blob"
 	printf 'first\nsecond\nthird\n' > "$BASE/lines"
 }
 
@@ -103,7 +103,7 @@ removed() {
 	spool_mount
 	"$CLIENTS/fill" "$Q" m 40
 	wait_listed 40
-	find "$Q" -type f -name '*-m-*' | sort | head -n 20 |
+	find "$Q" -type f -name '*Z-*' | sort | head -n 20 |
 		xargs -n 1 sh -c 'cat "$0" >> "$BASE/got" && rm "$0"'
 	find "$Q" -type f -exec cat {} \; -delete >> "$BASE/got"
 	sort "$BASE/got" > "$BASE/sorted"
@@ -173,7 +173,7 @@ removed() {
 	expect 0 inflight
 	rm "$(message b "$Q/.dead")"
 	repolled
-	wait_until 10 is 0 control depth
+	wait_until 10 is 0 queue_depth
 }
 
 @test "7: an importer that renames in place first, then into done= under another name" {
@@ -186,7 +186,7 @@ removed() {
 	expect 0 inflight
 	expect 0 dead
 	expect 'done' ls "$Q"
-	wait_until 10 is 0 control depth
+	wait_until 10 is 0 queue_depth
 }
 
 # man: mv-listed, mv-eperm
@@ -239,7 +239,7 @@ removed() {
 	rm "$MSG"
 	repolled
 	queue_empty
-	expect 299990 bash -c 'wc -c <&7'
+	expect $((BLOB_BYTES - 10)) bash -c 'wc -c <&7'
 	exec 7<&-
 }
 
@@ -251,6 +251,6 @@ removed() {
 	head -c 10 <&7 > /dev/null
 	wait_listed 1
 	expect 1 attr attempts "$MSG"
-	expect 299990 bash -c 'wc -c <&7'
+	expect $((BLOB_BYTES - 10)) bash -c 'wc -c <&7'
 	exec 7<&-
 }

@@ -56,6 +56,7 @@ fill_queue() {
 	spool_umount "$BASE/producer"
 }
 
+# bats test_tags=sqlite:many
 # man: run-for, run-under-way
 @test "1: ten runs back to back on a queue that is never empty" {
 	fill_queue 400
@@ -177,6 +178,7 @@ fill_queue() {
 	ended 0
 }
 
+# bats test_tags=sqlite:file
 # bats test_tags=sqlite:file
 @test "exit status: 69 when the queue did not answer any more at the end" {
 	fill_queue 1
@@ -300,6 +302,7 @@ live() {
 # option NAME: its value, as .status.json has it.
 option() { jq -r ".options.$1" "$Q/.status.json"; }
 
+# bats test_tags=sqlite:local
 # man: cmd-set, cmd-einval
 @test "8: set changes every live option, and refuses the others" {
 	run_for ''

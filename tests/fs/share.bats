@@ -80,6 +80,7 @@ setup() {
 }
 total_handled() { echo $(($(control handled_total) + $(control handled_total "$B"))); }
 
+# bats test_tags=sqlite:peers
 # man: window-quiet
 @test "11: one mount alone: its listing does not flicker over 5 lease periods" {
 	spool_mount visibility=1s
@@ -127,7 +128,7 @@ quiet_for() { [ $(($(now_ms) - $(date -r "$BASE/events" +%s%3N))) -ge "$1" ]; }
 	expect 0 entries "$B"
 	rm "$MSG"
 	sync "$Q/.control"
-	wait_until 10 is 0 control depth "$B"
+	wait_until 10 is 0 queue_depth "$B"
 }
 
 # man: window-return, back-window
