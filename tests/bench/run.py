@@ -29,6 +29,7 @@ import spool
 from bed import Absent, Bed, Failed
 
 SIZES = (100, 16384)
+BUSY_PER_CPU = 0.25     # load before the first round
 
 
 class Plan:
@@ -111,6 +112,10 @@ class Run:
             for name, call in self.steps if number % 2 == 0 else reversed(self.steps):
                 self.step(name, call)
 
+    def was_busy(self):
+        """With other work than ours: later rounds see our own load."""
+        return self.load[0] > BUSY_PER_CPU * os.cpu_count()
+
     def azure(self, out):
         """What scripts/bench-azure found, where there is one: see scripts/bench."""
         script = os.path.join(self.bed.here, "../../scripts/bench-azure")
@@ -131,7 +136,12 @@ def show(run, out):
     report.print_others(figures)
     azure = run.azure(out)
     report.print_targets(found)
+    if run.was_busy():
+        print(f"\nThe machine was busy before this began (load {run.load[0]:.1f} on "
+              f"{os.cpu_count()} CPUs):\nneither met nor MISSED means anything; of the "
+              "figures, CPU seconds and memory do.")
     extra = {"rounds": run.plan.rounds, "smoke": run.plan.smoke, "load_at_rounds": run.load,
+             "was_busy": run.was_busy(),
              "seconds": round(time.monotonic() - run.start), "absent": run.absent,
              "failed": run.failed, "azure": azure}
     report.write_json(os.path.join(out, "results.json"), run.bed, figures, found, extra)
