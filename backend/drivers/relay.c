@@ -11,6 +11,9 @@
 #include "../base/log.h"
 #include "sqlite.h"
 
+/* What is unread so long after its lease, nobody here has any more. */
+#define LAPSED_NS (24 * 3600 * NS_PER_S)
+
 /* A request of the engine that takes a step on either side. */
 struct job {
 	struct relay *r;
@@ -92,6 +95,7 @@ static void remember(struct relay *r, const struct driver_msg *d)
 		free(m);
 		return;
 	}
+	m->serial = ++r->serial;
 	m->body = blob_ref(d->body);
 	m->enqueued_ns = d->enqueued_ns;
 	m->lease_until_ns = d->lease_until_ns;
@@ -99,6 +103,27 @@ static void remember(struct relay *r, const struct driver_msg *d)
 	m->dequeue_count = d->dequeue_count;
 	m->kept = d->record != NULL;
 	HASH_ADD_KEYPTR(hh, r->msgs, m->id, strlen(m->id), m);
+}
+
+/* Those let go without a settlement, since their lease ran out in an outage. */
+static void forget_lapsed(struct relay *r)
+{
+	int64_t now = clock_mono();
+	struct relay_msg *m, *next;
+
+	HASH_ITER (hh, r->msgs, m, next) {
+		if (!m->kept && clock_add(m->lease_until_ns, LAPSED_NS) < now)
+			relay_forget(r, m);
+	}
+}
+
+static void remember_received(struct job *j)
+{
+	if (j->orig->op != DRIVER_RECEIVE || !j->n)
+		return;
+	forget_lapsed(j->r);
+	for (unsigned i = 0; i < j->n; i++)
+		remember(j->r, &j->msgs[i]);
 }
 
 /* ---- receive, dead letters: ask the service, then the keeper ---- */
@@ -125,8 +150,7 @@ static void recalled(struct driver_req *req)
 	if (req->err)
 		log_warn("relay", "the state could not be read: %s", req->detail);
 	take_recalled(j);
-	for (unsigned i = 0; j->orig->op == DRIVER_RECEIVE && i < j->n; i++)
-		remember(j->r, &j->msgs[i]);
+	remember_received(j);
 	driver_req_fini(&j->sub);
 	free(j->sub.u.keep.items);
 	job_end(j);
@@ -143,8 +167,7 @@ static void recall(struct job *j, struct driver_msg *msgs, unsigned n)
 	j->sub = (struct driver_req){
 		.op = DRIVER_RECALL, .done = recalled, .arg = j, .u.keep.items = items};
 	if (!items) {
-		for (unsigned i = 0; j->orig->op == DRIVER_RECEIVE && i < n; i++)
-			remember(j->r, &msgs[i]);
+		remember_received(j);
 		job_end(j);
 		return;
 	}
@@ -174,14 +197,22 @@ static void dead_listed(struct driver_req *req)
 
 /* ---- load ---- */
 
+/* The end of a lease is kept by the wall clock, which may have been set back since:
+ * better renewed too early than too late. */
 static void loaded(struct driver_req *req)
 {
 	struct job *j = req->arg;
+	int64_t longest = clock_add(clock_mono(), req->u.load.lease_ns);
 
 	answer_as(j, req);
 	j->orig->u.load = req->u.load;
-	for (unsigned i = 0; i < req->u.load.n_msgs; i++)
-		remember(j->r, &req->u.load.msgs[i]);
+	for (unsigned i = 0; i < req->u.load.n_msgs; i++) {
+		struct driver_msg *m = &req->u.load.msgs[i];
+
+		if (m->lease_until_ns > longest)
+			m->lease_until_ns = longest;
+		remember(j->r, m);
+	}
 	job_end(j);
 }
 

@@ -19,6 +19,7 @@
 struct relay_msg {
 	UT_hash_handle hh;
 	char *id;
+	uint64_t serial; /* of this lease: the same message may come again */
 	struct blob *body;
 	int64_t enqueued_ns, lease_until_ns;
 	unsigned attempts, dequeue_count;
@@ -31,6 +32,7 @@ struct relay {
 	struct driver *far, *local;
 	struct loop *loop;
 	struct relay_msg *msgs; /* by id */
+	uint64_t serial;        /* of the newest of them */
 	bool closing;           /* the far driver is closed */
 	TAILQ_HEAD(, driver_req) done;
 	struct loop_task done_task;

@@ -13,12 +13,18 @@
 
 #include "relay_int.h"
 
+/* Of an item for the service. */
+struct place {
+	size_t at;       /* where it stands in the original */
+	uint64_t serial; /* of the lease it is about; 0 none is known */
+};
+
 struct settling {
 	struct relay *r;
 	struct driver_req *orig;
 	struct driver_req sub;
 	struct settle *items; /* those for the service */
-	size_t *index;        /* where each stands in the original */
+	struct place *places; /* of each */
 	size_t n;
 	bool released;
 };
@@ -28,7 +34,7 @@ static void settling_free(struct settling *s)
 	if (!s)
 		return;
 	free(s->items);
-	free(s->index);
+	free(s->places);
 	free(s);
 }
 
@@ -118,10 +124,14 @@ static void buried(struct relay_note *note, const struct relay_msg *m, struct se
 	it->new_id = NULL;
 }
 
-static void after(struct settling *s, struct relay_note *note, struct settle *it)
+/* Nothing of an earlier lease is said of a later one. */
+static void after(
+	struct settling *s, struct relay_note *note, struct settle *it, uint64_t serial)
 {
 	struct relay_msg *m = relay_find(s->r, it->id);
 
+	if (m && m->serial != serial)
+		m = NULL;
 	if (it->err && it->err != -ENOENT && it->err != -ESTALE)
 		return;
 	if (it->op == SETTLE_DISCARD || it->op == SETTLE_REVIVE)
@@ -148,14 +158,14 @@ static void ring(struct relay *r)
 static void finish(struct settling *s)
 {
 	struct driver_req *orig = s->orig;
-	/* A burial is two notes. */
-	struct relay_note *note = relay_note_create(s->r, 2 * s->n);
+	/* A burial is two notes. One of nothing would be a bell. */
+	struct relay_note *note = s->n ? relay_note_create(s->r, 2 * s->n) : NULL;
 
 	for (size_t i = 0; i < s->n; i++) {
 		if (s->sub.err && !s->items[i].err)
 			s->items[i].err = s->sub.err;
-		after(s, note, &s->items[i]);
-		orig->u.settle.items[s->index[i]] = s->items[i];
+		after(s, note, &s->items[i], s->places[i].serial);
+		orig->u.settle.items[s->places[i].at] = s->items[i];
 	}
 	relay_note_send(note, NULL, NULL);
 	if (s->released)
@@ -203,8 +213,8 @@ static struct settling *settling_create(struct relay *r, struct driver_req *req)
 	s->r = r;
 	s->orig = req;
 	s->items = calloc(req->u.settle.n + 1, sizeof(*s->items));
-	s->index = calloc(req->u.settle.n + 1, sizeof(*s->index));
-	if (s->items && s->index)
+	s->places = calloc(req->u.settle.n + 1, sizeof(*s->places));
+	if (s->items && s->places)
 		return s;
 	settling_free(s);
 	return NULL;
@@ -223,11 +233,12 @@ void relay_settle(struct relay *r, struct driver_req *req)
 	}
 	for (size_t i = 0; i < req->u.settle.n; i++) {
 		struct settle *it = &req->u.settle.items[i];
+		const struct relay_msg *m = relay_find(r, it->id);
 
 		before(s, note, it);
 		if (is_local(it->op))
 			continue;
-		s->index[s->n] = i;
+		s->places[s->n] = (struct place){i, m ? m->serial : 0};
 		s->items[s->n++] = *it;
 	}
 	relay_note_send(note, ask_service, s);

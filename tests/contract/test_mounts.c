@@ -107,6 +107,29 @@ CONTRACT(a_release_is_noticed, BOTH)
 	driver_close(other);
 }
 
+/* Whoever hears a bell asks the queue, and a service wants money for that. */
+CONTRACT(a_claim_rings_nobody, BOTH)
+{
+	struct driver_req got, sync = {.op = DRIVER_SYNC};
+	struct bed theirs = *b;
+	struct driver *other;
+
+	free(ask_send(b, "x"));
+	got = ask_receive(b, 1);
+	other = ask_open(&theirs, "other");
+	CHECK_INT(loop_once(b->loop, 50 * NS_PER_MS), 0);
+	theirs.changes = 0;
+	for (int i = 0; i < 5; i++) {
+		CHECK_INT(ask_claim(b, &got.u.receive.msgs[0], "who"), 0);
+		CHECK_INT(ask_settle(b, SETTLE_UNCLAIM, &got.u.receive.msgs[0]), 0);
+		CHECK_INT(ask(b, &sync), 0);
+		CHECK_INT(loop_once(b->loop, 10 * NS_PER_MS), 0);
+	}
+	CHECK_INT(theirs.changes, 0);
+	driver_req_fini(&got);
+	driver_close(other);
+}
+
 CONTRACT(mounts_know_each_others_appetite, BOTH)
 {
 	struct driver_appetite full = {0}, hungry = {.hungry = true, .consumed_ns = 42};

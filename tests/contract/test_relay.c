@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "backend/drivers/relay.h"
+#include "backend/drivers/sqlite.h"
+#include "fault.h"
 
 __attribute__((constructor)) static void stop_the_clocks(void)
 {
@@ -15,6 +17,11 @@ __attribute__((constructor)) static void stop_the_clocks(void)
 }
 
 #define RELAY(id) CONTRACT(id, DRIVER_STORE | DRIVER_FAR)
+
+static void count_done(struct driver_req *req)
+{
+	++*(unsigned *)req->arg;
+}
 
 static struct driver_req received_one(struct bed *b, const char *text)
 {
@@ -74,11 +81,12 @@ RELAY(a_renewed_claim_survives_as_it_is_then)
 	struct driver_msg *m = &got.u.receive.msgs[0];
 
 	CHECK_INT(ask_claim(b, m, "who"), 0);
-	CHECK_INT(ask_renew(b, m, 2 * b->lease_ns), 0);
+	bed_pass(b, NS_PER_S);
+	CHECK_INT(ask_renew(b, m, b->lease_ns), 0);
 	ask_restart(b, "bed");
 	load = ask_load_of(b, b->d);
 	CHECK_STR(load.u.load.msgs[0].receipt, m->receipt);
-	CHECK_INT(load.u.load.msgs[0].lease_until_ns, clock_mono() + 2 * b->lease_ns);
+	CHECK_INT(load.u.load.msgs[0].lease_until_ns, clock_mono() + b->lease_ns);
 	driver_req_fini(&load);
 	driver_req_fini(&got);
 }
@@ -204,11 +212,6 @@ RELAY(a_sent_draft_is_forgotten_here)
 	ask_depth(b, 1, 0, 0);
 }
 
-static void count_done(struct driver_req *req)
-{
-	++*(unsigned *)req->arg;
-}
-
 /* The end comes in the middle of each: all are answered, once. */
 RELAY(everything_is_answered_at_the_end)
 {
@@ -240,6 +243,102 @@ RELAY(everything_is_answered_at_the_end)
 	CHECK_INT(done, 7);
 	for (size_t i = 0; i < 6; i++)
 		driver_req_fini(&reqs[i]);
+}
+
+/* What is let go without a word, since its lease ran out in an outage. */
+CONTRACT(
+	what_ran_out_long_ago_is_not_remembered, DRIVER_STORE | DRIVER_FAR | BED_OUR_TIME)
+{
+	struct driver_req old = received_one(b, "gone"), got;
+	struct driver *other = ask_open(b, "other");
+
+	bed_pass(b, 2 * 24 * 3600 * NS_PER_S);
+	got = ask_receive_of(b, other, 1);
+	CHECK_INT(got.u.receive.n, 1);
+	driver_req_fini(&got);
+	driver_close(other);
+	CHECK_INT(ask_claim(b, &old.u.receive.msgs[0], "who"), 0);
+	CHECK_INT(ask_settle(b, SETTLE_UNCLAIM, &old.u.receive.msgs[0]), 0);
+	got = received_one(b, "new");
+	CHECK_INT(ask_claim(b, &old.u.receive.msgs[0], "who"), -ENOENT);
+	CHECK_INT(ask_claim(b, &got.u.receive.msgs[0], "who"), 0);
+	driver_req_fini(&got);
+	driver_req_fini(&old);
+}
+
+/* The lease is no longer because this machine's clock was set back. */
+CONTRACT(a_claim_survives_a_clock_that_is_set_back,
+	DRIVER_STORE | DRIVER_FAR | BED_OUR_TIME)
+{
+	struct driver_req got = received_one(b, "text"), load;
+
+	CHECK_INT(ask_claim(b, &got.u.receive.msgs[0], "who"), 0);
+	clock_fake(clock_mono(), clock_wall() - 3600 * NS_PER_S);
+	ask_restart(b, "bed");
+	load = ask_load_of(b, b->d);
+	CHECK_INT(load.u.load.n_msgs, 1);
+	CHECK_INT(load.u.load.msgs[0].lease_until_ns, clock_mono() + b->lease_ns);
+	clock_fake(clock_mono(), clock_wall() + 3600 * NS_PER_S);
+	driver_req_fini(&load);
+	driver_req_fini(&got);
+}
+
+static struct driver *held; /* of the bed below: fails when told to */
+
+static int open_held(
+	const struct driver_params *p, struct driver **out, char *err, size_t err_len)
+{
+	int r = driver_open(&sqlite_driver_ops, p, out, err, err_len);
+
+	if (!r)
+		held = *out = fault_create(*out, p->loop);
+	return r;
+}
+
+static const struct driver_ops held_ops = {
+	.name = "held",
+	.caps = DRIVER_FAR | DRIVER_DEAD,
+	.max_receive = 32,
+	.open = open_held,
+};
+
+static void init_held(struct bed *b)
+{
+	char err[BED_ERR];
+	struct driver_params p = {
+		.source = b->path, .identity = "bed", .create = true, .state = b->dir};
+
+	CHECK(bed_init(b, NULL));
+	p.loop = b->loop;
+	CHECK_INT(relay_open(&held_ops, &p, &b->d, err, sizeof(err)), 0);
+}
+
+/* A renewal is under way while the lease runs out and the message comes again. */
+TEST(an_answer_about_an_earlier_lease_leaves_the_later_one)
+{
+	struct settle it = {.op = SETTLE_RENEW, .delay_ns = LEASE_NS, .receipt = "77"};
+	struct driver_req renew = {.op = DRIVER_SETTLE, .done = count_done}, got, again;
+	unsigned done = 0;
+	struct bed b;
+
+	init_held(&b);
+	got = received_one(&b, "x");
+	it.id = got.u.receive.msgs[0].id;
+	renew.arg = &done;
+	renew.u.settle.items = &it;
+	renew.u.settle.n = 1;
+	fault_rule(held, DRIVER_SETTLE, FAULT_HOLD, 1, 1, 0);
+	driver_submit(b.d, &renew);
+	clock_step(LEASE_NS);
+	again = ask_receive(&b, 1);
+	CHECK_INT(again.u.receive.n, 1);
+	CHECK_INT(fault_release(held), 1);
+	CHECK(bed_wait(&b, &done, 1));
+	CHECK_INT(it.err, -ESTALE);
+	CHECK_INT(ask_claim(&b, &again.u.receive.msgs[0], "who"), 0);
+	driver_req_fini(&again);
+	driver_req_fini(&got);
+	bed_fini(&b);
 }
 
 /* ---- where the state is ---- */
