@@ -162,7 +162,8 @@ static void poll_due(void *arg)
 		e->poll_due_ns = CLOCK_NEVER;
 		poller_wake(&e->poller, now);
 	}
-	if (engine_next_poll_ns(e) <= now && engine_hands_out(e))
+	/* What is due is due at the moment at which it was asked: not before NOW. */
+	if (engine_next_poll_ns(e) <= clock_mono() && engine_hands_out(e))
 		receive(e);
 	arm_poll(e);
 }
