@@ -19,7 +19,9 @@
 #define SKEW_NS (60 * NS_PER_S)
 /* After a queue was made that is missing all the same. */
 #define MADE_WAIT_NS NS_PER_S
-#define QUERY_MAX    2
+/* Who asks for more patience is asked again all the same. */
+#define PATIENCE_NS (3600 * NS_PER_S)
+#define QUERY_MAX   2
 
 static const char *const methods[] = {
 	[AZURE_GET] = "GET",
@@ -297,6 +299,13 @@ static int take(struct azure_call *c)
 	return 0;
 }
 
+static int64_t hint(const struct http_req *h)
+{
+	int64_t ns = http_retry_after_ns(h);
+
+	return ns < PATIENCE_NS ? ns : PATIENCE_NS;
+}
+
 static struct azure_verdict judge(struct azure_call *c)
 {
 	const struct http_req *h = &c->http;
@@ -318,8 +327,8 @@ static struct azure_verdict judge(struct azure_call *c)
 		return v;
 	}
 	azure_describe(h->status, &e, c->detail, sizeof(c->detail));
-	if (v.err == -EAGAIN && http_retry_after_ns(h) > v.retry_after_ns)
-		v.retry_after_ns = http_retry_after_ns(h);
+	if (v.err == -EAGAIN && hint(h) > v.retry_after_ns)
+		v.retry_after_ns = hint(h);
 	/* The first of the two times it was there. */
 	if (c->verb == AZURE_DELETE && v.err == -ENOENT && h->resent)
 		v.err = 0;

@@ -269,7 +269,7 @@ static void failed(struct engine *e, struct driver_req *req)
 	after = engine_retry_after(e, req);
 	if (after > sleep)
 		sleep = after;
-	e->ledger.retry_at_ns = clock_mono() + sleep;
+	e->ledger.retry_at_ns = clock_add(clock_mono(), sleep);
 }
 
 static void settled(struct driver_req *req)

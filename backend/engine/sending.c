@@ -30,7 +30,7 @@ static void outbox_retry_later(struct engine *e, const struct driver_req *req)
 	if (after > sleep)
 		sleep = after;
 	e->outbox_failed = true;
-	loop_timer_set(e->loop, &e->outbox_timer, clock_mono() + sleep);
+	loop_timer_set(e->loop, &e->outbox_timer, clock_add(clock_mono(), sleep));
 }
 
 /* The backend will never take it as it is: back to .drafts/, for people. */

@@ -79,7 +79,7 @@ TEST(busy_is_passed_on_with_its_hint)
 				"500 Internal Server Error",
 				"<Error><Code>OperationTimedOut</Code><Message>Operation could "
 				"not be completed.\nRequestId:1</Message></Error>")},
-		{0}};
+		{"GET ", 1, ANSWER("503 Busy", "Retry-After: 99999999999\r\n")}, {0}};
 	struct driver_req got;
 	struct service s;
 
@@ -92,7 +92,9 @@ TEST(busy_is_passed_on_with_its_hint)
 	CHECK_INT(got.err, -EAGAIN);
 	CHECK_INT(got.retry_after_ns, 0);
 	CHECK_STR(got.detail, "500 OperationTimedOut: Operation could not be completed.");
-	CHECK_INT(s.hs.requests, 2); /* nothing is retried */
+	got = service_receive(&s);
+	CHECK_INT(got.retry_after_ns, 3600 * NS_PER_S); /* for ever is no answer */
+	CHECK_INT(s.hs.requests, 3);                    /* nothing is retried */
 	service_fini(&s);
 }
 

@@ -108,6 +108,19 @@ TEST(a_hint_is_obeyed)
 	eb_close(&b);
 }
 
+TEST(a_hint_without_end_is_not_now)
+{
+	struct eb b;
+
+	setup(&b, 1);
+	b.fault[DRIVER_SETTLE].retry_after_ns = CLOCK_NEVER;
+	eb_fail(&b, DRIVER_SETTLE, -EAGAIN, 1);
+	consume_all(&b);
+	eb_pass(&b, 20 * NS_PER_S);
+	CHECK_INT(b.asked[DRIVER_SETTLE], 1);
+	eb_close(&b);
+}
+
 TEST(one_of_a_batch_that_failed_is_retried_alone)
 {
 	struct eb b;
