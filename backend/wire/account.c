@@ -28,6 +28,10 @@
 #define LOOK_NS NS_PER_S
 /* The Date header has whole seconds and was on its way. */
 #define SKEW_NS (2 * NS_PER_S)
+/* Of that much a service may have refused. */
+#define REFUSED_SKEW_NS (60 * NS_PER_S)
+/* In 2100 or so; further away no clock is, and sums with it would overflow. */
+#define DATE_MAX_NS (CLOCK_NEVER / 9 * 4)
 
 static void tell(void *arg)
 {
@@ -286,13 +290,12 @@ int64_t account_now_ns(const struct account *a)
 
 /* ---- answers ---------------------------------------------------------------- */
 
-/* Whether the service's clock was found to be another one than we took it for. */
+/* Whether the service's clock was found to be quite another than we took it for. */
 static bool learn_date(struct account *a, const struct http_req *req)
 {
 	int64_t date = http_date_ns(req), change;
 
-	/* So far away that it could not be counted with is no clock's. */
-	if (date < 0 || date == CLOCK_NEVER)
+	if (date < 0 || date > DATE_MAX_NS)
 		return false;
 	change = date - account_now_ns(a);
 	if (change >= -SKEW_NS && change <= SKEW_NS)
@@ -305,7 +308,7 @@ static bool learn_date(struct account *a, const struct http_req *req)
 			(long long)(a->offset_ns / NS_PER_S));
 	a->skew_told = true;
 	look_at_expiry(a);
-	return true;
+	return change > REFUSED_SKEW_NS || change < -REFUSED_SKEW_NS;
 }
 
 void account_answered(struct account *a, const struct http_req *req)

@@ -156,6 +156,7 @@ TEST(clock_of_the_service_is_used)
 	show(&ab, 200, "Fri, 20 Nov 2026 04:17:39 GMT");
 	show(&ab, 200, "yesterday");
 	show(&ab, 200, "Sun, 06 Nov 9994 08:49:37 GMT");
+	show(&ab, 200, "Fri, 11 Apr 2262 23:47:16 GMT");
 	CHECK_INT(account_now_ns(ab.account), WALL_NS);
 	CHECK_INT(log_file_count(&ab.log, "clock"), 0);
 	show(&ab, 200, "Fri, 20 Nov 2026 05:17:41 GMT");
@@ -173,6 +174,10 @@ TEST(clock_of_the_service_is_used)
 	settle(&ab);
 	CHECK_INT(ab.changes, 1);
 	show(&ab, 403, "Fri, 20 Nov 2026 04:17:41 GMT");
+	settle(&ab);
+	CHECK_INT(ab.changes, 1);
+	/* No service refuses for that: the answer was on its way for long. */
+	show(&ab, 403, "Fri, 20 Nov 2026 04:17:36 GMT");
 	settle(&ab);
 	CHECK_INT(ab.changes, 1);
 	CHECK_INT(log_file_count(&ab.log, "clock"), 1);
