@@ -214,12 +214,13 @@ static void put_given(struct out *o, const char *given)
 static void put_time(struct out *o, int64_t enqueued_ns)
 {
 	int64_t ns = enqueued_ns % NS_PER_S;
-	time_t s;
+	time_t s = (time_t)(enqueued_ns / NS_PER_S);
 	struct tm tm;
 
-	if (ns < 0)
+	if (ns < 0) {
 		ns += NS_PER_S;
-	s = (time_t)((enqueued_ns - ns) / NS_PER_S);
+		s--;
+	}
 	/* 64 bits of nanoseconds are the years 1677 to 2262: never an error. */
 	gmtime_r(&s, &tm);
 	o->len += strftime(o->p, TIME_LEN, "%Y%m%dT%H%M%S", &tm);

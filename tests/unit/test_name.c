@@ -48,6 +48,8 @@ TEST(time_is_utc_and_truncated)
 	CHECK_STR(name, "19691231T235959.999999Z-1");
 	name_format(name, INT64_MAX, "1", NULL, NULL);
 	CHECK_STR(name, "22620411T234716.854775Z-1");
+	name_format(name, INT64_MIN, "1", NULL, NULL);
+	CHECK_STR(name, "16770921T001243.145224Z-1");
 	name_format(name, INT64_MIN + 1000000000, "1", NULL, NULL);
 	CHECK(name_is_message(name));
 }
