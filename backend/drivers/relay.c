@@ -391,7 +391,12 @@ static int open_both(struct relay *r, const struct driver_ops *far,
 	local.source = path;
 	local.create = true;
 	if (!e)
+		e = relay_state_check(path, err, err_len);
+	if (!e)
 		e = driver_open(&sqlite_driver_ops, &local, &r->local, err, err_len);
+	/* Somebody may have put his own there meanwhile. */
+	if (!e)
+		e = relay_state_check(path, err, err_len);
 	if (!e)
 		r->base.max_body = driver_max_body(r->far);
 	return e;

@@ -30,6 +30,12 @@ int relay_open(const struct driver_ops *far, const struct driver_params *p,
  */
 int relay_state_path(const char *given, const char *source, char *out, size_t len,
 	char *err, size_t err_len);
+/*
+ * Whether a file at PATH, where there is one, is ours: no link, of this user, and
+ * nobody else writes to it. Bodies and receipts are in it: whoever made it could
+ * read them. 0, or -EACCES and a line.
+ */
+int relay_state_check(const char *path, char *err, size_t err_len);
 /* The NAME alone. Pure: the same source gives the same name, another another. */
 void relay_state_name(const char *source, char *out, size_t len);
 

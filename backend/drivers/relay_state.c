@@ -151,3 +151,22 @@ int relay_state_path(const char *given, const char *source, char *out, size_t le
 	snprintf(err, err_len, "the state directory's path is too long");
 	return -EINVAL;
 }
+
+int relay_state_check(const char *path, char *err, size_t err_len)
+{
+	const char *wrong = NULL;
+	struct stat st;
+
+	if (lstat(path, &st) < 0)
+		return 0; /* there is none, or opening it will tell */
+	if (!S_ISREG(st.st_mode))
+		wrong = "is no regular file";
+	else if (st.st_uid != geteuid())
+		wrong = "belongs to another user";
+	else if (st.st_mode & (S_IWGRP | S_IWOTH))
+		wrong = "can be written to by others";
+	if (!wrong)
+		return 0;
+	snprintf(err, err_len, "the state %s %s", path, wrong);
+	return -EACCES;
+}
