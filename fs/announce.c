@@ -343,9 +343,11 @@ void announce_delete(struct announce *a, struct entry *en)
 {
 	if (announce_departing(a, en->name) || !ask(a, 'D', en->name))
 		return;
+	HASH_ADD_KEYPTR(hh_departing, a->departing, en->name, strlen(en->name), en);
+	if (!table_took(hh_departing, en))
+		return; /* the announcer finds nothing to remove: no IN_DELETE */
 	en->departing = true;
 	entry_ref(en);
-	HASH_ADD_KEYPTR(hh_departing, a->departing, en->name, strlen(en->name), en);
 }
 
 void announce_departed(struct announce *a, const char *name)

@@ -24,11 +24,11 @@
 #define FUSE_USE_VERSION 312
 
 #include <fuse_lowlevel.h>
-#include <uthash.h>
 
 #include "../backend/base/clock.h"
 #include "../backend/base/log.h"
 #include "../backend/base/loop.h"
+#include "../backend/base/table.h"
 #include "../backend/engine/dead.h"
 #include "../backend/engine/handling.h"
 #include "../backend/engine/outbox.h"

@@ -10,9 +10,8 @@
 #ifndef SPOOLFS_DRIVERS_RELAY_INT_H
 #define SPOOLFS_DRIVERS_RELAY_INT_H
 
-#include <uthash.h>
-
 #include "../base/loop.h"
+#include "../base/table.h"
 #include "relay.h"
 
 /* A message that was handed out. */

@@ -43,6 +43,11 @@ static void listed(struct engine *e, struct driver_msg *msg)
 	memset(msg, 0, sizeof(*msg));
 	d->seen = true;
 	HASH_ADD_KEYPTR(hh, e->dead, d->d.id, strlen(d->d.id), d);
+	if (!table_took(hh, d)) {
+		driver_msg_fini(&d->d);
+		free(d);
+		return;
+	}
 	e->ev.dead_added(e->ev.arg, d);
 }
 

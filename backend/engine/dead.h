@@ -3,8 +3,7 @@
 #ifndef SPOOLFS_ENGINE_DEAD_H
 #define SPOOLFS_ENGINE_DEAD_H
 
-#include <uthash.h>
-
+#include "../base/table.h"
 #include "engine.h"
 
 struct dead {

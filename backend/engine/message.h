@@ -3,9 +3,8 @@
 #ifndef SPOOLFS_ENGINE_MESSAGE_H
 #define SPOOLFS_ENGINE_MESSAGE_H
 
-#include <uthash.h>
-
 #include "../base/heap.h"
+#include "../base/table.h"
 #include "../drivers/driver.h"
 
 struct claim;

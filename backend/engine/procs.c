@@ -28,11 +28,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
 #include "../base/log.h"
 #include "../base/loop.h"
+#include "../base/table.h"
 #include "procfs.h"
 
 struct record {
@@ -262,7 +260,7 @@ static int enter(struct record *r)
 			return err;
 	}
 	HASH_ADD(hh, ps->table, p.pid, sizeof(r->p.pid), r);
-	if (!r->hh.tbl)
+	if (!table_took(hh, r))
 		return -ENOMEM;
 	r->in_table = true;
 	r->p.alive = true;

@@ -197,14 +197,17 @@ static void arrive_one(struct engine *e, struct driver_msg *d)
 {
 	struct message *m = message_create(d);
 
-	if (!m) {
+	if (m) {
+		supersede(e, m->d.id);
+		HASH_ADD_KEYPTR(hh, e->held, m->d.id, strlen(m->d.id), m);
+	}
+	if (!m || !table_took(hh, m)) {
 		log_error(
 			"window", "out of memory: a message waits for its lease to end");
+		message_destroy(m);
 		return;
 	}
 	m->serial = ++e->stats.received_total;
-	supersede(e, m->d.id);
-	HASH_ADD_KEYPTR(hh, e->held, m->d.id, strlen(m->d.id), m);
 	if (m->d.record) {
 		claim_restore(e, m);
 		return;
