@@ -72,14 +72,21 @@ struct relay_msg *relay_find(struct relay *r, const char *id)
 	return m;
 }
 
+static void free_msg(struct relay_msg *m)
+{
+	if (!m)
+		return;
+	blob_unref(m->body);
+	free(m->id);
+	free(m);
+}
+
 void relay_forget(struct relay *r, struct relay_msg *m)
 {
 	if (!m)
 		return;
 	HASH_DEL(r->msgs, m);
-	blob_unref(m->body);
-	free(m->id);
-	free(m);
+	free_msg(m);
 }
 
 static void remember(struct relay *r, const struct driver_msg *d)
@@ -90,9 +97,11 @@ static void remember(struct relay *r, const struct driver_msg *d)
 	m = calloc(1, sizeof(*m));
 	if (m)
 		m->id = strdup(d->id);
-	if (!m || !m->id) {
+	if (m && m->id)
+		HASH_ADD_KEYPTR(hh, r->msgs, m->id, strlen(m->id), m);
+	if (!m || !m->id || !table_took(hh, m)) {
 		log_warn("relay", "out of memory: a claim will not survive a restart");
-		free(m);
+		free_msg(m);
 		return;
 	}
 	m->serial = ++r->serial;
@@ -102,7 +111,6 @@ static void remember(struct relay *r, const struct driver_msg *d)
 	m->attempts = d->attempts;
 	m->dequeue_count = d->dequeue_count;
 	m->kept = d->record != NULL;
-	HASH_ADD_KEYPTR(hh, r->msgs, m->id, strlen(m->id), m);
 }
 
 /* Those let go without a settlement, since their lease ran out in an outage. */
