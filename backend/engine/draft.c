@@ -161,37 +161,31 @@ static void changed(struct draft *d)
 
 int draft_write(struct engine *e, struct draft *d, const void *p, size_t n, uint64_t off)
 {
-	int err;
-
 	(void)e;
-	d->refused |= off > d->data.max || n > d->data.max - off;
-	if (d->refused)
-		return -EFBIG;
-	err = thaw(d);
-	if (!err)
-		err = buf_pwrite(&d->data, p, n, (size_t)off);
-	if (!err)
+	if (off > d->data.max || n > d->data.max - off)
+		d->refused = -EFBIG;
+	if (!d->refused)
+		d->refused = thaw(d);
+	if (!d->refused)
+		d->refused = buf_pwrite(&d->data, p, n, (size_t)off);
+	if (!d->refused)
 		changed(d);
-	return err;
+	return d->refused;
 }
 
 int draft_truncate(struct engine *e, struct draft *d, uint64_t len)
 {
-	int err;
-
 	(void)e;
 	if (len > d->data.max)
-		d->refused = true;
+		d->refused = -EFBIG;
 	else if (!len)
-		d->refused = false;
-	if (d->refused)
-		return -EFBIG;
-	if (len == draft_size(d))
-		return 0;
-	err = thaw(d);
-	if (!err)
-		err = buf_truncate(&d->data, (size_t)len);
-	if (!err)
+		d->refused = 0;
+	if (d->refused || len == draft_size(d))
+		return d->refused;
+	d->refused = thaw(d);
+	if (!d->refused)
+		d->refused = buf_truncate(&d->data, (size_t)len);
+	if (!d->refused)
 		changed(d);
-	return err;
+	return d->refused;
 }

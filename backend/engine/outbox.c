@@ -98,7 +98,7 @@ static void put(struct engine *e, struct draft *d)
 void draft_flush(struct engine *e, struct draft *d, struct draft_flush *f)
 {
 	if (d->stored_version == d->version || d->state == DRAFT_DROPPED || d->refused) {
-		f->fn(f, d->refused ? -EFBIG : d->unfit ? -EILSEQ : 0);
+		f->fn(f, d->refused ? d->refused : d->unfit ? -EILSEQ : 0);
 		return;
 	}
 	f->version = d->version;
@@ -179,7 +179,7 @@ void draft_advance(struct engine *e, struct draft *d)
 	if (d->writers || !TAILQ_EMPTY(&d->flushes))
 		return;
 	if (d->refused) {
-		d->put_err = -EFBIG;
+		d->put_err = d->refused;
 		give_up(e, d);
 		return;
 	}

@@ -38,10 +38,10 @@ struct draft {
 	struct blob *stored;         /* the last version given to the driver, or NULL */
 	struct owner_chain creators; /* referenced; n == 0 for one of an earlier life */
 	unsigned writers;
-	bool keep;    /* not to be sent at the last close: its name is a draft's */
-	bool cut;     /* the last writer was ended by a signal */
-	bool refused; /* a write was refused as too large: never a message */
-	bool unfit;   /* the backend cannot carry what was stored last */
+	bool keep;   /* not to be sent at the last close: its name is a draft's */
+	bool cut;    /* the last writer was ended by a signal */
+	int refused; /* the error of a write that was refused: never a message */
+	bool unfit;  /* the backend cannot carry what was stored last */
 	void *user;
 
 	TAILQ_ENTRY(draft) link;
