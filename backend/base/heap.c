@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define HEAP_FIRST_CAP 64
-
 void heap_fini(struct heap *h)
 {
 	free(h->nodes);
@@ -13,9 +11,9 @@ void heap_fini(struct heap *h)
 }
 
 /* Slot 0 stays unused: index 0 is how a node says that it is in no heap. */
-static int grow(struct heap *h)
+int heap_reserve(struct heap *h)
 {
-	size_t cap = h->cap ? h->cap * 2 : HEAP_FIRST_CAP;
+	size_t cap = h->cap ? h->cap * 2 : HEAP_RESERVED + 1;
 	struct heap_node **nodes;
 
 	if (h->len + 1 < h->cap)
@@ -70,7 +68,7 @@ static void settle(struct heap *h, size_t i, struct heap_node *n)
 int heap_set(struct heap *h, struct heap_node *n, int64_t key)
 {
 	if (!heap_has(n)) {
-		int err = grow(h);
+		int err = heap_reserve(h);
 
 		if (err)
 			return err;

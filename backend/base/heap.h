@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define HEAP_RESERVED 63
+
 /* Embedded by the user. index 0 means "in no heap": zero-initialise. */
 struct heap_node {
 	int64_t key;
@@ -21,6 +23,8 @@ struct heap {
 };
 
 void heap_fini(struct heap *h);
+/* Makes room for one node more, and the first time for HEAP_RESERVED. 0 or -ENOMEM. */
+int heap_reserve(struct heap *h);
 /*
  * Inserts N with KEY, or moves it when it is in H already. Equal keys come
  * out in any order. 0 or -ENOMEM (then N is where it was).

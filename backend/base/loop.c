@@ -66,7 +66,8 @@ struct loop *loop_create(void)
 	loop->timer_fd = -1;
 	loop->armed_ns = CLOCK_NEVER;
 	TAILQ_INIT(&loop->tasks);
-	if (open_descriptors(loop) < 0) {
+	/* Room for all timers of a daemon: none of them can be refused later. */
+	if (open_descriptors(loop) < 0 || heap_reserve(&loop->timers)) {
 		int err = errno;
 
 		loop_destroy(loop);
