@@ -264,6 +264,12 @@ static void destroy(struct fs *fs)
 	free(fs->mountpoint);
 }
 
+static int refuse(void)
+{
+	perror("spoolfs");
+	return EX_OSERR;
+}
+
 static int serve(struct fs *fs)
 {
 	char err[512] = "";
@@ -276,7 +282,7 @@ static int serve(struct fs *fs)
 	TAILQ_INIT(&fs->handles);
 	fs->loop = loop_create();
 	if (!fs->loop)
-		return EX_OSERR;
+		return refuse();
 	e = start(fs, err, sizeof(err));
 	if (e) {
 		fprintf(stderr, "spoolfs: %s\n", err[0] ? err : strerror(-e));
@@ -305,16 +311,18 @@ int main(int argc, char **argv)
 {
 	struct fs fs = {0};
 	char err[CONFIG_ERR_LEN] = "";
+	int e;
 
 	fill_standard_fds();
 	if (argc > 1 && strcmp(argv[1], "run") == 0)
 		return run_main(argc - 1, argv + 1);
 	if (config_init(&fs.cfg))
-		return EX_OSERR;
-	if (config_args(&fs.cfg, argc, argv, err, sizeof(err))) {
-		fprintf(stderr, "spoolfs: %s\n", err);
+		return refuse();
+	e = config_args(&fs.cfg, argc, argv, err, sizeof(err));
+	if (e) {
+		fprintf(stderr, "spoolfs: %s\n", err[0] ? err : strerror(-e));
 		config_fini(&fs.cfg);
-		return EX_USAGE;
+		return e == -ENOMEM ? EX_OSERR : EX_USAGE;
 	}
 	if (fs.cfg.action != CONFIG_MOUNT) {
 		if (fs.cfg.action == CONFIG_HELP)
