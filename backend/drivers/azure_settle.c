@@ -81,6 +81,15 @@ void azure_item_end(struct azure_item *item, int err, const struct azure_call *c
 
 /* ---- one request ---- */
 
+/* What was sent twice, for a connection that was lost: the first has given it
+ * back, and made the receipt of the second an old one. */
+static bool was_given_back(const struct azure_item *item)
+{
+	const struct azure_call *c = &item->call;
+
+	return item->it->op == SETTLE_RELEASE && c->err == -ESTALE && c->http.resent;
+}
+
 static void answered(struct azure_call *c)
 {
 	struct azure_item *item = c->arg;
@@ -90,7 +99,7 @@ static void answered(struct azure_call *c)
 		c->new_receipt = NULL;
 		item->it->lease_until_ns = clock_add(c->sent_ns, c->visible_s * NS_PER_S);
 	}
-	azure_item_end(item, c->err, c);
+	azure_item_end(item, was_given_back(item) ? 0 : c->err, c);
 }
 
 static void ask(struct azure_item *item, enum azure_verb verb, int64_t visible_s)

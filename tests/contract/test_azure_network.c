@@ -119,6 +119,22 @@ TEST(a_deletion_that_was_sent_twice_is_done)
 	service_fini(&s);
 }
 
+TEST(a_release_that_was_sent_twice_is_done)
+{
+	struct rule rules[] = {{"DELETE ", 1, DELETED}, {"PUT ", 1, RESET},
+		{"PUT ", 1, ANSWER("404 Not Found", CODE("MessageNotFound"))},
+		{"PUT ", 1, RESET},
+		{"PUT ", 1, ANSWER("404 Not Found", CODE("MessageNotFound"))}, {0}};
+	struct service s;
+
+	service_init(&s, rules);
+	CHECK_INT(service_settle(&s, SETTLE_DELETE), 0);
+	CHECK_INT(service_settle(&s, SETTLE_RELEASE), 0);
+	/* Whose renewal that was, has no receipt any more. */
+	CHECK_INT(service_settle(&s, SETTLE_RENEW), -ESTALE);
+	service_fini(&s);
+}
+
 TEST(what_is_no_answer_of_the_service)
 {
 	char page[512], message[512];
