@@ -130,12 +130,14 @@ static double seconds(const cJSON *json, const char *name)
 	return end == text ? -1 : s;
 }
 
-static int64_t life_of(const cJSON *json)
+/* An end is told by the clock of who tells it. */
+static int64_t life_of(const cJSON *json, const struct http_req *req)
 {
+	int64_t date = http_date_ns(req), now = date < 0 ? clock_wall() : date;
 	double s = seconds(json, "expires_in");
 
 	if (s < 0)
-		s = seconds(json, "expires_on") - (double)(clock_wall() / NS_PER_S);
+		s = seconds(json, "expires_on") - (double)(now / NS_PER_S);
 	if (!(s > 0))
 		return 0;
 	return s < (double)(LIFE_MAX_NS / NS_PER_S) ? (int64_t)(s * (double)NS_PER_S)
@@ -152,11 +154,12 @@ static bool is_token(const char *s)
 	return c > s && *c == '\0';
 }
 
-static void read_token(cJSON *json, struct token_answer *out)
+static void read_token(
+	const cJSON *json, const struct http_req *req, struct token_answer *out)
 {
 	char *value = (char *)string(json, "access_token");
 
-	out->life_ns = life_of(json);
+	out->life_ns = life_of(json, req);
 	if (value && is_token(value) && out->life_ns > 0)
 		out->value = strdup(value);
 	if (out->value)
@@ -222,7 +225,7 @@ static void read_answer(const struct token *t, struct token_answer *out)
 	cJSON *json = b->len ? cJSON_ParseWithLength(b->p, b->len) : NULL;
 
 	if (t->req.status == 200) {
-		read_token(json, out);
+		read_token(json, &t->req, out);
 	} else {
 		out->err = is_away(t) ? -EAGAIN : -EACCES;
 		out->wait_ns = http_retry_after_ns(&t->req);

@@ -333,6 +333,21 @@ TEST(nonsense_is_no_token)
 	check_nonsense("{\"access_token\":\"a\",\"expires_on\":\"1795148261\"}");
 }
 
+/* Of this machine's clock nothing is known. */
+TEST(end_of_a_token_is_told_by_the_clock_of_who_gives_it)
+{
+	struct token_bed tb;
+
+	setup(&tb, TOKEN_ENDPOINT);
+	answer(&tb, "200 OK\r\nDate: Fri, 20 Nov 2026 01:17:41 GMT",
+		"{\"access_token\":\"" TOKEN "\",\"expires_on\":\"1795138461\"}");
+	CHECK_STR(get(&tb), NULL);
+	await_change(&tb);
+	check_good(&tb, TOKEN);
+	CHECK_INT(seconds_until_asked(&tb), 500);
+	teardown(&tb);
+}
+
 TEST(long_life_is_cut)
 {
 	struct token_bed tb;
