@@ -15,6 +15,9 @@
 /* Messages that nobody has seen for so long are gone from their queue. */
 #define FORGET_AFTER_NS (INT64_C(30) * 24 * 3600 * NS_PER_S)
 
+/* So often it is noted that one was seen. */
+#define SEEN_EVERY_NS (24 * 3600 * NS_PER_S)
+
 static int64_t wall_us(int64_t mono_ns)
 {
 	if (mono_ns == CLOCK_NEVER)
@@ -102,7 +105,10 @@ static int recall_one(struct sq *s, struct keep *k)
 			r = sq_oom(s);
 	}
 	sqlite3_reset(st);
-	if (r > 0 && claimed)
+	if (r > 0 && !claimed)
+		r = sq_exec(s, SQ_KEPT_SEEN, "tii", k->id, now_us(),
+			now_us() - SEEN_EVERY_NS / NS_PER_US);
+	else if (r > 0)
 		r = sq_exec(s, SQ_KEEP_COUNT, "titi", k->id, (int64_t)k->known_attempts,
 			k->known_reason, now_us());
 	return r < 0 ? r : 0;

@@ -166,6 +166,8 @@ const char *const sq_sql[SQ_STMTS] = {
 			  " WHERE max(seen_us,coalesce(lease_until_us,0))<?1",
 	[SQ_KEPT_ELSEWHERE] = "SELECT count(*) FROM kept"
 			      " WHERE id=?1 AND record IS NOT NULL AND mount<>?2",
+	[SQ_KEPT_SEEN] = "UPDATE kept SET seen_us=?2"
+			 " WHERE id=?1 AND record IS NULL AND seen_us<?3",
 	[SQ_KEPT] = "SELECT id,enqueued_us,length(data),attempts,dequeue_count,receipt,"
 		    "NULL,record,lease_until_us,data FROM kept"
 		    " WHERE mount=?1 AND record IS NOT NULL",

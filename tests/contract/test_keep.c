@@ -225,6 +225,18 @@ CONTRACT(a_sealed_draft_is_of_the_outbox, DRIVER_STORE | DRIVER_KEEPER)
 	CHECK_INT(ask(b, &req), -ENOENT);
 }
 
+CONTRACT(what_is_seen_now_and_then_is_not_forgotten, DRIVER_KEEPER)
+{
+	struct keep k = {.op = KEEP_DEAD, .id = "x", .attempts = 5, .reason = "killed"};
+
+	keep(b, &k);
+	for (int i = 0; i < 3; i++) {
+		clock_step(20 * 24 * 3600 * NS_PER_S);
+		ask_restart(b, "bed");
+		CHECK_INT(recalled(b, "x", "killed"), 5);
+	}
+}
+
 CONTRACT(a_claim_that_ran_out_a_month_ago_is_forgotten, DRIVER_KEEPER)
 {
 	keep_claimed(b, "x");
