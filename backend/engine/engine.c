@@ -156,14 +156,15 @@ static void receive(struct engine *e)
 static void poll_due(void *arg)
 {
 	struct engine *e = arg;
-	int64_t now = clock_mono();
+	int64_t now = clock_mono(), at;
 
 	if (e->poll_due_ns <= now) {
 		e->poll_due_ns = CLOCK_NEVER;
 		poller_wake(&e->poller, now);
 	}
 	/* What is due is due at the moment at which it was asked: not before NOW. */
-	if (engine_next_poll_ns(e) <= clock_mono() && engine_hands_out(e))
+	at = engine_next_poll_ns(e);
+	if (at <= clock_mono() && engine_hands_out(e))
 		receive(e);
 	arm_poll(e);
 }
