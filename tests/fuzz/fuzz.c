@@ -11,6 +11,7 @@
 #include "fuzz.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -139,7 +140,7 @@ static void mutate(void)
 				input[at] ^= (uint8_t)(1u << below(8));
 			break;
 		case 1:
-			replace(at, below(input_size - at + 1), NULL, 0);
+			replace(at, below(input_size - at + 1), input, 0);
 			break;
 		case 2:
 			splice(at);
@@ -158,7 +159,7 @@ static void mutate(void)
 static void take_seed(const char *dir, const char *name)
 {
 	struct seed *s = &seeds[n_seeds];
-	char path[4096];
+	char path[4096 + NAME_MAX + 2];
 	FILE *f;
 
 	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
