@@ -17,8 +17,6 @@
 /* How far beyond the first of the outbox others are looked for. */
 #define LOOK_AHEAD 64
 
-static void send_due(struct engine *e);
-
 static void outbox_retry_later(struct engine *e, const struct driver_req *req)
 {
 	int64_t sleep, after = engine_retry_after(e, req);
@@ -39,14 +37,19 @@ static bool is_refused(int err)
 	return err == -EMSGSIZE || err == -EILSEQ || err == -EINVAL;
 }
 
-static void end_outage(struct engine *e)
+/* The backend said something about a message: it is there, and the next ones have
+ * their turn. */
+static void go_on(struct engine *e)
 {
-	if (!e->outbox_failed)
-		return;
-	e->outbox_failed = false;
-	loop_timer_clear(e->loop, &e->outbox_timer);
-	backoff_hit(&e->outbox_retry);
-	outbox_flush(e);
+	bool failed = e->outbox_failed;
+
+	if (failed) {
+		e->outbox_failed = false;
+		loop_timer_clear(e->loop, &e->outbox_timer);
+		backoff_hit(&e->outbox_retry);
+	}
+	if (failed || driver_can(e->driver, DRIVER_FAR))
+		outbox_flush(e);
 }
 
 /* The draft is a message already: the answer of an earlier try was lost. */
@@ -66,13 +69,12 @@ static void send_answered(struct driver_req *req)
 	e->n_sending--;
 	if (is_refused(req->err)) {
 		draft_take_back(e, d);
+		go_on(e);
 	} else if (req->err && !was_sent_before(e, req)) {
 		outbox_retry_later(e, req);
 	} else {
 		sent_add(e, d);
-		end_outage(e);
-		if (driver_can(e->driver, DRIVER_FAR))
-			send_due(e);
+		go_on(e);
 	}
 	store_free(s);
 	engine_check_end(e);

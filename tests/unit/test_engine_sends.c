@@ -58,6 +58,52 @@ TEST(retried_in_the_same_order)
 	eb_close(&b);
 }
 
+static void setup_far(struct eb *b)
+{
+	eb_init(b);
+	b->ops.caps |= DRIVER_FAR;
+	b->cfg.receives = false;
+	eb_start(b);
+}
+
+TEST(one_that_is_refused_holds_nobody_up)
+{
+	for (int far = 0; far < 2; far++) {
+		struct eb b;
+
+		if (far)
+			setup_far(&b);
+		else
+			setup(&b);
+		eb_fail(&b, DRIVER_DRAFT_SEND, -EINVAL, 1);
+		write_file(&b, "bad");
+		write_file(&b, "good");
+		eb_run(&b);
+		CHECK_STR(eb_sent(&b), "good ");
+		eb_close(&b);
+	}
+}
+
+TEST(one_that_is_refused_ends_an_outage)
+{
+	for (int far = 0; far < 2; far++) {
+		struct eb b;
+
+		if (far)
+			setup_far(&b);
+		else
+			setup(&b);
+		eb_fail(&b, DRIVER_DRAFT_SEND, -EAGAIN, far ? 1 : 2);
+		write_file(&b, "bad");
+		write_file(&b, "good");
+		eb_run(&b);
+		eb_fail(&b, DRIVER_DRAFT_SEND, -EINVAL, 1);
+		eb_pass(&b, 100 * NS_PER_S);
+		CHECK_STR(eb_sent(&b), "good ");
+		eb_close(&b);
+	}
+}
+
 TEST(retried_it_is_sent_once)
 {
 	struct eb b;
