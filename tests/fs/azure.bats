@@ -17,7 +17,7 @@ mount_options() {
 }
 
 bodies() { cat "${1:-$Q}"/.peek/*; }
-names() { (cd "${1:-$Q}" && printf '%s\n' *); }
+names() { (cd "$Q" && printf '%s\n' *); }
 # Whether FILE has no such attribute.
 has_no() { not attr "$1" "$2" 2> "$BASE/attr.err"; }
 
