@@ -192,7 +192,7 @@ static void look_again(fuse_req_t req, struct entry *en)
 static bool may_reopen(fuse_req_t req, const struct draft *d)
 {
 	return (d->state == DRAFT_OPEN || d->state == DRAFT_KEPT) &&
-	       draft_belongs_to(fs_of(req)->engine, d, fs_caller(req));
+	       draft_belongs_to(d, fs_caller(req));
 }
 
 /* The name is the caller's for something new: NODE stands for that from now on. */

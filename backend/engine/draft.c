@@ -105,17 +105,16 @@ void draft_open(struct draft *d)
 		d->state = DRAFT_OPEN;
 }
 
-bool draft_belongs_to(
-	const struct engine *e, const struct draft *d, const struct proc *caller)
+bool draft_belongs_to(const struct draft *d, const struct proc *caller)
 {
 	if (d->cut || !d->creators.n)
 		return false;
-	return !e->cfg.owned || owner_may(&d->creators, caller);
+	return owner_may(&d->creators, caller);
 }
 
 bool draft_shared_with(struct engine *e, const struct draft *d, const struct proc *caller)
 {
-	if (!d->creators.n || !e->cfg.owned)
+	if (!d->creators.n)
 		return true;
 	if (owner_may(&d->creators, caller))
 		return true;

@@ -89,8 +89,7 @@ int draft_rename(struct engine *e, struct draft *d, const char *name, bool keep)
 void draft_discard(struct engine *e, struct draft *d);
 /* Whether CALLER may write on in D: a relative of its creator, and D was not cut
  * off. Anyone else who opens its name writes a draft of his own. */
-bool draft_belongs_to(
-	const struct engine *e, const struct draft *d, const struct proc *caller);
+bool draft_belongs_to(const struct draft *d, const struct proc *caller);
 /* Whether D's name means D to CALLER: a relative of the creator, or anyone when
  * no creator lives any more. */
 bool draft_shared_with(

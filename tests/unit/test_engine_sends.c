@@ -279,9 +279,9 @@ TEST(relatives_share_a_draft)
 	end_command(&b, &shell, 'e');
 	second = run(&shell); /* { cmd1; cmd2; } >> x */
 	CHECK(draft_shared_with(b.e, d, who(&b, second)));
-	b.cfg.owned = false;
+	b.cfg.owned = false; /* that is about claims */
 	engine_configure(b.e, &b.cfg);
-	CHECK(draft_shared_with(b.e, d, who(&b, stranger.pid)));
+	CHECK(!draft_shared_with(b.e, d, who(&b, stranger.pid)));
 	kill_and_reap(&shell);
 	kill_and_reap(&stranger);
 	eb_close(&b);
