@@ -189,7 +189,7 @@ static int rename_draft(
 	err = draft_rename(
 		fs->engine, en->draft, newname, name_patterns_match(fs->drafts, newname));
 	if (!err && en->draft)
-		err = entry_reslot(en);
+		err = entry_rename_draft(en);
 	entry_unref(en);
 	return err;
 }
@@ -264,7 +264,7 @@ static int resume_draft(fuse_req_t req, const char *name, const char *newname)
 	err = draft_rename(fs->engine, en->draft, newname,
 		!own && name_patterns_match(fs->drafts, newname));
 	if (!err && en->draft)
-		err = entry_reslot(en);
+		err = entry_rename_draft(en);
 	entry_unref(en);
 	return err;
 }

@@ -140,7 +140,7 @@ static void unslot(struct entry *en)
 	free(s);
 }
 
-int entry_reslot(struct entry *en)
+static int reslot(struct entry *en)
 {
 	struct slot *s = slot_make(en->fs, en->draft->name);
 
@@ -315,18 +315,34 @@ static void dead_removed(void *arg, struct dead *d)
 
 /* ---- drafts ---- */
 
-struct entry *entry_add_draft(struct fs *fs, struct draft *d)
+static void view_name(const struct draft *d, char out[NAME_MAX + 1])
 {
-	char name[NAME_MAX + 1], serial[24];
-	struct entry *en;
+	char serial[24];
 
 	snprintf(serial, sizeof(serial), "%016llu", (unsigned long long)d->serial);
-	name_format(name, d->begun_ns, serial, d->name, NULL);
+	name_format(out, d->begun_ns, serial, d->name, NULL);
+}
+
+int entry_rename_draft(struct entry *en)
+{
+	char name[NAME_MAX + 1];
+	int err = reslot(en);
+
+	view_name(en->draft, name);
+	return err ? err : entry_rename(en, name);
+}
+
+struct entry *entry_add_draft(struct fs *fs, struct draft *d)
+{
+	char name[NAME_MAX + 1];
+	struct entry *en;
+
+	view_name(d, name);
 	en = create(fs, ENTRY_DRAFT, name);
 	if (!en)
 		return NULL;
 	en->draft = d;
-	if (entry_reslot(en)) {
+	if (reslot(en)) {
 		entry_unref(en);
 		return NULL;
 	}

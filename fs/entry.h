@@ -76,8 +76,9 @@ bool entry_is_visible(const struct entry *en);
 void entry_list(struct entry *en);
 /* Shown under NEWNAME from now on (a renamed message). 0 or -ENOMEM. */
 int entry_rename(struct entry *en, const char *newname);
-/* A draft's name changed: into the slot of its present one. 0 or -ENOMEM. */
-int entry_reslot(struct entry *en);
+/* A draft's name changed: found, and shown in .drafts/, by its present one. 0 or
+ * -ENOMEM. */
+int entry_rename_draft(struct entry *en);
 /* Its object is gone; nothing is announced. The entry may be freed. */
 void entry_detach(struct entry *en);
 /* Whether TID was told to look again; telling it; forgetting it. */

@@ -262,9 +262,9 @@ db.execute("UPDATE message SET given = NULL WHERE given = ?", ("other",)); db.co
 	expect y cat "$Q"/.peek/*.xml
 }
 
-# man: write-independent
-@test "7: 8 writers of one name at once: 8 whole messages" {
-	spool_mount
+# eight_writers [OPTIONS]: of one name, each of which has it open with the others.
+eight_writers() {
+	spool_mount "$@"
 	cat > "$BASE/writer.sh" <<- 'EOF'
 		{
 			for i in 1 2 3 4 5 6 7 8 9 10; do
@@ -288,6 +288,14 @@ db.execute("UPDATE message SET given = NULL WHERE given = ?", ("other",)); db.co
 	repolled
 	expect 8 listed
 	expect 0 drafts
+}
+
+# man: write-independent
+@test "7: 8 writers of one name at once: 8 whole messages" { eight_writers; }
+
+# man: write-independent
+@test "7: claims=shared shares claims, no drafts: 8 writers are 8 messages" {
+	eight_writers claims=shared
 }
 
 # bats test_tags=sqlite:order
@@ -351,6 +359,19 @@ db.execute("UPDATE message SET given = NULL WHERE given = ?", ("other",)); db.co
 	expect 0 drafts
 	repolled
 	queue_empty
+}
+
+# man: dir-drafts
+@test "7: a draft that was renamed is in .drafts/ under the name it has now" {
+	spool_mount
+	echo half > "$Q/x.tmp"
+	message x.tmp "$Q/.drafts"
+	mv "$Q/x.tmp" "$Q/y.part"
+	not message x.tmp "$Q/.drafts"
+	expect half cat "$(message y.part "$Q/.drafts")"
+	mv "$(message y.part "$Q/.drafts")" "$Q/."
+	wait_listed 1
+	message y.part
 }
 
 # man: durable-close
