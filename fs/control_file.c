@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -187,20 +188,32 @@ static int run(struct fs *fs, const struct control_line *line, char *err, size_t
 	return -EINVAL;
 }
 
-static int run_line(struct fs *fs, char *text)
+/* No text holds a NUL: what is behind one must not go unseen. */
+static int parse_line(
+	const struct buf *b, struct control_line *line, char *err, size_t err_len)
+{
+	if (!b->len)
+		return -ENODATA;
+	if (!memchr(b->p, '\0', b->len))
+		return control_parse(b->p, line, err, err_len);
+	snprintf(err, err_len, "a NUL byte in a command");
+	return -EINVAL;
+}
+
+static int run_line(struct handle *h)
 {
 	char err[CONFIG_ERR_LEN] = "";
 	struct control_line line;
-	int e = control_parse(text, &line, err, sizeof(err));
+	int e = parse_line(&h->line, &line, err, sizeof(err));
 
-	if (e == -ENODATA)
-		return 0;
 	if (!e)
-		e = run(fs, &line, err, sizeof(err));
-	if (e)
+		e = run(h->fs, &line, err, sizeof(err));
+	if (e == -ENODATA)
+		e = 0;
+	else if (e)
 		log_warn("control", "refused: %s", err[0] ? err : strerror(-e));
 	else
-		log_info("control", "command: %s", text);
+		log_info("control", "command: %s", h->line.p);
 	return e;
 }
 
@@ -213,7 +226,7 @@ void control_write(fuse_req_t req, struct handle *h, const char *data, size_t n)
 	while (!err && data < end && (nl = memchr(data, '\n', (size_t)(end - data)))) {
 		err = buf_add(&h->line, data, (size_t)(nl - data));
 		if (!err)
-			err = run_line(h->fs, h->line.p ? h->line.p : (char[1]){""});
+			err = run_line(h);
 		buf_clear(&h->line);
 		data = nl + 1;
 	}
@@ -228,10 +241,8 @@ void control_write(fuse_req_t req, struct handle *h, const char *data, size_t n)
 /* A last command without its newline. */
 int control_flush(struct handle *h)
 {
-	int err = 0;
+	int err = run_line(h);
 
-	if (h->line.len)
-		err = run_line(h->fs, h->line.p);
 	buf_clear(&h->line);
 	return err;
 }

@@ -487,3 +487,18 @@ outside() { find "$PUBLIC" -xdev ! -path "$Q/*" | sort; }
 	chmod 755 "$PUBLIC/spool"
 	refuse 'ermission' as "$MEMBER:$GROUP" timeout 10 "$PUBLIC/spoolfs" run --drain "$DB" -- true
 }
+
+# ---- .control ---------------------------------------------------------------------
+
+@test "who: what is behind a NUL is no comment: such a line is no command" {
+	public
+	for line in 'pause\0\n' 'pause\0resume\n' '\0\n' 'set poll_floor=2s\0\n'; do
+		refuse 'Invalid argument' bash -c 'printf "$1" > "$2/.control"' _ "$line" "$Q"
+	done
+	# The last line is told of at close(), which bash does not look at.
+	printf 'pause\0' > "$Q/.control"
+	not is paused control state
+	expect 1000 control backoff_floor_ms
+	printf 'pause' > "$Q/.control"
+	expect paused control state
+}
