@@ -169,6 +169,7 @@ counts() {
 	spool_mount -n b
 	wait_until 10 is 1 entries "$BASE/b/.dead"
 	has_no reason "$(message '' "$BASE/b/.dead")"
+	tell pause "$BASE/b"
 	# As before on this one after a restart.
 	spool_kill
 	spool_mount
