@@ -229,7 +229,7 @@ bool bed_can(const struct bed *b, unsigned need)
 void bed_hurry(struct bed *b)
 {
 	if (!bed_can(b, BED_OUR_TIME))
-		b->lease_ns = 2 * NS_PER_S;
+		b->lease_ns = NS_PER_S;
 }
 
 void bed_pass(struct bed *b, int64_t ns)

@@ -17,21 +17,22 @@
 
 /*
  * Beside the capabilities of drivers: what a queue in one file does and a service
- * cannot. The manual says it to users (spoolfs.7, AZURE STORAGE QUEUE).
+ * cannot. First what the manual tells users (spoolfs.7, AZURE STORAGE QUEUE: its
+ * tags stand behind), then what only drivers see.
  */
 /* The leases of a mount that ended are given to its next life, or back; a service
- * lets them run out. */
+ * lets them run out (az-late). */
 #define BED_NEAR (1u << 30)
 /* Messages come in the order of sending, and so do their ids and enqueue times; a
- * service has whole seconds, random ids and no order. */
+ * service has whole seconds, random ids and no order (az-name, az-order). */
 #define BED_ORDER (1u << 29)
 /* A dead letter is the message itself, with its id and counts; in a service it is
- * another message in another queue. */
+ * another message in another queue (az-dead). */
 #define BED_SAME_DEAD (1u << 28)
+/* A receive tells when the next message is due; a service does not say (az-late). */
+#define BED_TELLS_DUE (1u << 26)
 /* What is leased is counted apart; a service counts it with what waits. */
 #define BED_COUNTS_LEASED (1u << 27)
-/* A receive tells when the next message is due; a service does not say. */
-#define BED_TELLS_DUE (1u << 26)
 /* What is gone is told from a lease that was lost; a service does not know. */
 #define BED_TELLS_GONE (1u << 25)
 /* How long a message is, is known before it is leased. */

@@ -229,7 +229,7 @@ CONTRACT(a_late_delete_counts_while_nobody_else_has_it, 0)
 	bed_hurry(b);
 	free(ask_send(b, "x"));
 	got = ask_receive(b, 1);
-	bed_pass(b, 2 * b->lease_ns);
+	bed_pass(b, b->lease_ns);
 	CHECK_INT(ask_settle(b, SETTLE_DELETE, &got.u.receive.msgs[0]), 0);
 	driver_req_fini(&got);
 	ask_depth(b, 0, 0, 0);
@@ -243,9 +243,9 @@ CONTRACT(a_renewed_lease_lasts, 0)
 	free(ask_send(b, "x"));
 	got = ask_receive(b, 1);
 	bed_pass(b, b->lease_ns - NS_PER_S);
-	CHECK_INT(ask_renew(b, &got.u.receive.msgs[0], b->lease_ns), 0);
-	CHECK_INT(got.u.receive.msgs[0].lease_until_ns, clock_mono() + b->lease_ns);
-	bed_pass(b, b->lease_ns - NS_PER_S);
+	CHECK_INT(ask_renew(b, &got.u.receive.msgs[0], 2 * b->lease_ns), 0);
+	CHECK_INT(got.u.receive.msgs[0].lease_until_ns, clock_mono() + 2 * b->lease_ns);
+	bed_pass(b, b->lease_ns);
 	none = ask_receive(b, 1);
 	CHECK_INT(none.u.receive.n, 0);
 	CHECK_INT(ask_settle(b, SETTLE_DELETE, &got.u.receive.msgs[0]), 0);
@@ -280,16 +280,17 @@ CONTRACT(released_with_a_delay_waits_for_it, 0)
 {
 	struct driver_req got, later;
 
+	bed_hurry(b);
 	free(ask_send(b, "a"));
 	got = ask_receive(b, 1);
-	CHECK_INT(ask_release(b, &got.u.receive.msgs[0], 2 * NS_PER_S, 1), 0);
+	CHECK_INT(ask_release(b, &got.u.receive.msgs[0], b->lease_ns, 1), 0);
 	ask_depth(b, 1, 0, 0);
 	later = ask_receive(b, 1);
 	CHECK_INT(later.u.receive.n, 0);
 	CHECK_INT(later.u.receive.next_due_ns,
-		bed_can(b, BED_TELLS_DUE) ? clock_mono() + 2 * NS_PER_S : CLOCK_NEVER);
+		bed_can(b, BED_TELLS_DUE) ? clock_mono() + b->lease_ns : CLOCK_NEVER);
 	driver_req_fini(&later);
-	bed_pass(b, 2 * NS_PER_S);
+	bed_pass(b, b->lease_ns);
 	later = ask_receive(b, 1);
 	CHECK_INT(later.u.receive.n, 1);
 	driver_req_fini(&later);
