@@ -96,7 +96,7 @@ static void wait_on(struct handle *h, fuse_req_t req)
 	fuse_req_interrupt_func(req, interrupted, h);
 }
 
-/* M is ours (NULL: the queue ends, which is end of file). */
+/* M is ours (NULL without an error: the queue ends, which is end of file). */
 static void served(struct engine_waiter *w, struct message *m)
 {
 	struct handle *h = w->arg;
@@ -105,6 +105,10 @@ static void served(struct engine_waiter *w, struct message *m)
 
 	h->waiting = NULL;
 	fuse_req_interrupt_func(req, NULL, NULL);
+	if (w->err) {
+		fuse_reply_err(req, -w->err);
+		return;
+	}
 	h->has_text = true;
 	if (en && buf_printf(&h->text, "%s\n", en->name))
 		fuse_reply_err(req, ENOMEM);

@@ -237,8 +237,11 @@ static void ask_for_others(struct run *r)
 	}
 }
 
-static void ask_again(struct run *r)
+/* When to ask again: one that is free still found no memory. */
+static int64_t ask_again(struct run *r)
 {
+	int64_t at = CLOCK_NEVER;
+
 	ask_for_others(r);
 	for (unsigned i = 0; i < r->args.parallel; i++) {
 		struct run_slot *s = &r->slots[i];
@@ -249,7 +252,10 @@ static void ask_again(struct run *r)
 		s->waiter.arg = s;
 		engine_next(r->engine, &s->waiter, engine_caller(r->engine, r->kit.self),
 			false);
+		if (is_free(s))
+			at = clock_mono() + NS_PER_S;
 	}
+	return at;
 }
 
 static void ask_no_more(struct run *r)
@@ -286,10 +292,8 @@ static int64_t ask(struct run *r)
 
 	if (!engine_hands_out(r->engine))
 		return CLOCK_NEVER;
-	if (!outage_suspected(&r->outage)) {
-		ask_again(r);
-		return CLOCK_NEVER;
-	}
+	if (!outage_suspected(&r->outage))
+		return ask_again(r);
 	ask_no_more(r);
 	if (at > now)
 		return at;

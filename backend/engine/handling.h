@@ -53,7 +53,8 @@ struct engine_waiter {
 	TAILQ_ENTRY(engine_waiter) link;
 	bool queued;
 	struct proc *caller; /* the engine's */
-	/* M is claimed for the caller, explicitly; NULL: the engine ends. */
+	int err;             /* with no message: -ENOMEM, or 0 when the engine ends */
+	/* M is claimed for the caller, explicitly; or NULL. */
 	void (*fn)(struct engine_waiter *w, struct message *m);
 	void *arg;
 };

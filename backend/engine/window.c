@@ -288,8 +288,9 @@ void window_serve_waiters(struct engine *e)
 
 	while ((w = TAILQ_FIRST(&e->waiters)) && (closed || !TAILQ_EMPTY(&e->ready))) {
 		m = closed ? NULL : TAILQ_FIRST(&e->ready);
-		if (m && claim_start(e, m, w->caller, true))
-			return;
+		w->err = m ? claim_start(e, m, w->caller, true) : 0;
+		if (w->err)
+			m = NULL;
 		engine_next_cancel(e, w);
 		w->fn(w, m);
 	}
