@@ -159,13 +159,19 @@ void announce_reap(struct announce *a)
 
 /* ---- the pipes ---- */
 
+/* The loop calls again. */
+static bool is_for_now(int err)
+{
+	return err == EAGAIN || err == EINTR;
+}
+
 static void pump(struct announce *a)
 {
 	ssize_t n;
 
 	while (a->sent < a->queue.len) {
 		n = write(a->to, a->queue.p + a->sent, a->queue.len - a->sent);
-		if (n < 0 && errno == EAGAIN)
+		if (n < 0 && is_for_now(errno))
 			break;
 		if (n < 0) {
 			down(a);
@@ -197,7 +203,7 @@ static void readable(void *arg, uint32_t events)
 	ssize_t n = read(a->from, answers, sizeof(answers));
 
 	(void)events;
-	if (n < 0 && errno == EAGAIN)
+	if (n < 0 && is_for_now(errno))
 		return;
 	if (n <= 0) {
 		down(a);

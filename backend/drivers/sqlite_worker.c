@@ -181,17 +181,24 @@ static bool others_committed(struct sq *s)
 	return true;
 }
 
-static void answer(struct sq *s, struct sq_reqs *batch, bool changed)
+/* Fails otherwise only when the counter is full: then the loop is told already. */
+static void tell_loop(const struct sq *s)
 {
 	static const uint64_t one = 1;
+	ssize_t n;
 
+	do
+		n = write(s->event_fd, &one, sizeof(one));
+	while (n < 0 && errno == EINTR);
+}
+
+static void answer(struct sq *s, struct sq_reqs *batch, bool changed)
+{
 	pthread_mutex_lock(&s->lock);
 	TAILQ_CONCAT(&s->answered, batch, link);
 	s->changed = s->changed || changed;
 	pthread_mutex_unlock(&s->lock);
-	/* Fails only when the counter is full: then the loop is told already. */
-	if (write(s->event_fd, &one, sizeof(one)) < 0)
-		return;
+	tell_loop(s);
 }
 
 /* False: stop; nothing is queued then. */
