@@ -51,11 +51,22 @@ static struct entry **table_of(struct entry *en)
 	return en->kind == ENTRY_DRAFT ? &en->fs->views : &en->fs->letters;
 }
 
-static void add(struct entry *en)
+static int add(struct entry *en)
 {
 	struct entry **table = table_of(en);
 
 	HASH_ADD_KEYPTR(hh, *table, en->name, strlen(en->name), en);
+	return table_took(hh, en) ? 0 : -ENOMEM;
+}
+
+static void take_out(struct entry *en)
+{
+	struct entry **table = table_of(en);
+
+	if (!table_took(hh, en))
+		return;
+	HASH_DEL(*table, en);
+	en->hh.tbl = NULL;
 }
 
 static struct entry *find(struct entry *table, const char *name)
@@ -122,6 +133,11 @@ static struct slot *slot_make(struct fs *fs, const char *name)
 	}
 	TAILQ_INIT(&s->entries);
 	HASH_ADD_KEYPTR(hh, fs->slots, s->name, strlen(s->name), s);
+	if (!table_took(hh, s)) {
+		free(s->name);
+		free(s);
+		return NULL;
+	}
 	return s;
 }
 
@@ -158,9 +174,7 @@ static int reslot(struct entry *en)
 
 void entry_detach(struct entry *en)
 {
-	struct entry **table = table_of(en);
-
-	HASH_DEL(*table, en);
+	take_out(en);
 	unslot(en);
 	if (en->message)
 		en->message->user = NULL;
@@ -186,16 +200,21 @@ void entry_list(struct entry *en)
 
 int entry_rename(struct entry *en, const char *newname)
 {
-	struct entry **table = table_of(en);
-	char *copy = strdup(newname);
+	char *old = en->name, *copy = strdup(newname);
 
 	if (!copy)
 		return -ENOMEM;
-	HASH_DEL(*table, en);
-	free(en->name);
+	take_out(en);
 	en->name = copy;
-	add(en);
-	return 0;
+	if (!add(en)) {
+		free(old);
+		return 0;
+	}
+	en->name = old;
+	free(copy);
+	if (add(en))
+		log_error("entry", "out of memory: no longer shown name=%s", old);
+	return -ENOMEM;
 }
 
 /* 0 in the table means nobody. */
@@ -250,7 +269,8 @@ static void arrived(void *arg, struct message *m)
 
 	shown_name(fs, &m->d, name);
 	en = create(fs, ENTRY_MESSAGE, m->alias ? m->alias : name);
-	if (!en) {
+	if (!en || add(en)) {
+		entry_unref(en);
 		log_error(
 			"entry", "out of memory: a message is not shown id=%s", m->d.id);
 		return;
@@ -259,7 +279,6 @@ static void arrived(void *arg, struct message *m)
 	en->size = m->d.size;
 	en->mtime_ns = m->d.enqueued_ns;
 	m->user = en;
-	add(en);
 	if (m->state == MESSAGE_CLAIMED)
 		entry_list(en);
 	else
@@ -282,9 +301,11 @@ static void left(void *arg, struct message *m)
 
 static void unclaimed(void *arg, struct message *m)
 {
+	struct entry *en = m->user;
+
 	(void)arg;
-	if (m->user)
-		appear(m->user);
+	if (en && (table_took(hh, en) || !add(en)))
+		appear(en);
 }
 
 /* ---- dead letters ---- */
@@ -297,13 +318,14 @@ static void dead_added(void *arg, struct dead *d)
 
 	shown_name(fs, &d->d, name);
 	en = create(fs, ENTRY_LETTER, name);
-	if (!en)
+	if (!en || add(en)) {
+		entry_unref(en);
 		return;
+	}
 	en->letter = d;
 	en->size = d->d.size;
 	en->mtime_ns = d->d.enqueued_ns;
 	d->user = en;
-	add(en);
 }
 
 static void dead_removed(void *arg, struct dead *d)
@@ -342,12 +364,12 @@ struct entry *entry_add_draft(struct fs *fs, struct draft *d)
 	if (!en)
 		return NULL;
 	en->draft = d;
-	if (reslot(en)) {
+	if (reslot(en) || add(en)) {
+		unslot(en);
 		entry_unref(en);
 		return NULL;
 	}
 	d->user = en;
-	add(en);
 	return en;
 }
 
