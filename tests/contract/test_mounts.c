@@ -302,6 +302,33 @@ CONTRACT(its_claims_are_kept_for_it_while_others_open, BED_NEAR | BOTH)
 	driver_close(child);
 }
 
+/* Of a far queue only what was claimed, and whoever opens its state before. */
+CONTRACT(a_killed_mount_comes_back_to_its_far_claims, DRIVER_FAR | BOTH)
+{
+	struct settle it = {.op = SETTLE_DELETE};
+	struct driver_req load;
+	struct driver *child;
+	pid_t pid;
+
+	close_bed(b);
+	pid = fork_mount(b);
+	kill_mount(pid);
+	b->d = ask_open(b, "bed");
+	child = ask_open(b, "child");
+	load = ask_load_of(b, child);
+	CHECK_INT(load.u.load.n_msgs, 1);
+	CHECK_STR(load.u.load.msgs[0].record, "pid=17");
+	it.id = load.u.load.msgs[0].id;
+	it.receipt = load.u.load.msgs[0].receipt;
+	/* In a file, what no driver there knows to be claimed was given back. */
+	CHECK_INT(ask_settle_of(b, child, &it), b->source[0] ? 0 : -ESTALE);
+	driver_req_fini(&load);
+	load = ask_load_of(b, child);
+	CHECK_INT(load.u.load.n_msgs, 0);
+	driver_req_fini(&load);
+	driver_close(child);
+}
+
 CONTRACT(the_end_of_a_mount_is_seen_by_those_that_live, BED_NEAR | BOTH)
 {
 	struct driver_req req;
