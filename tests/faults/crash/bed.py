@@ -66,6 +66,7 @@ def look(path):
     """{name: place} of all that the file holds; Wrong where it is not right."""
     db = sqlite3.connect(path, isolation_level=None)
     try:
+        db.execute("BEGIN")
         return looked(db)
     except sqlite3.DatabaseError as e:
         raise Wrong(f"the file is damaged: {e}") from e
@@ -165,7 +166,10 @@ class Bed:
 
 class Mount:
     def __init__(self, bed, path, env, options):
-        os.makedirs(path, exist_ok=True)
+        try:
+            os.mkdir(path)
+        except FileExistsError:  # it may be a dead mount
+            pass
         self.path = path
         with open(bed.log, "a", encoding="utf-8") as log:
             self.process = subprocess.Popen(
@@ -182,9 +186,13 @@ class Mount:
 
     def ready(self, patience_s=20.0):
         """Whether it answers; False: it has ended before."""
-        until("the mount", lambda: self.ended() or is_mounted(self.path), patience_s)
-        if self.ended():
+        until("the mount", lambda: self.ended() or self.answers(patience_s), patience_s)
+        return not self.ended()
+
+    def answers(self, patience_s):
+        if not is_mounted(self.path):
             return False
+        # What a killed daemon left is mounted, too.
         lines, _ = client(self, lambda say: say(os.path.exists(self.path + "/.control")), patience_s)
         return lines == ["True"]
 

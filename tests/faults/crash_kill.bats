@@ -1,0 +1,11 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# SIGKILL for the daemons of two mounts of one queue, their announcers, readers and
+# writers, one at a time and all at once.
+
+load crash
+
+# man: at-least-once, durable-close, cut-off
+@test "whoever is killed, nothing is lost, torn or made up" {
+	crash kill "${ROUNDS:-15}"
+}
