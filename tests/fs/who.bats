@@ -453,6 +453,7 @@ outside() { find "$PUBLIC" -xdev ! -path "$Q/*" | sort; }
 	DB=$PUBLIC/spool/q.db
 	Q=$PUBLIC/q
 	mkdir "$Q"
+	echo "$Q" >> "$BASE/mounts"
 	for what in '' -lock -wal -shm -journal; do
 		# SQLite does without a journal that is none.
 		as "$OTHER" ln -s "$PUBLIC/secret" "$DB$what"
