@@ -50,6 +50,7 @@ static void sq_submit(struct driver *d, struct driver_req *req)
 	s->submitted++;
 	pthread_mutex_lock(&s->lock);
 	TAILQ_INSERT_TAIL(&s->queue, req, link);
+	s->urgent += req->op != DRIVER_DRAFT_SEND;
 	pthread_cond_signal(&s->wake);
 	pthread_mutex_unlock(&s->lock);
 }
@@ -100,6 +101,7 @@ static void sq_close(struct driver *d)
 static struct sq *create(const struct driver_params *p)
 {
 	struct sq *s = calloc(1, sizeof(*s));
+	pthread_condattr_t wake;
 
 	if (!s)
 		return NULL;
@@ -113,7 +115,10 @@ static struct sq *create(const struct driver_params *p)
 	TAILQ_INIT(&s->queue);
 	TAILQ_INIT(&s->answered);
 	pthread_mutex_init(&s->lock, NULL);
-	pthread_cond_init(&s->wake, NULL);
+	pthread_condattr_init(&wake);
+	pthread_condattr_setclock(&wake, CLOCK_MONOTONIC);
+	pthread_cond_init(&s->wake, &wake);
+	pthread_condattr_destroy(&wake);
 	return s;
 }
 

@@ -71,6 +71,7 @@ struct sq {
 	pthread_cond_t wake;
 	struct sq_reqs queue;
 	struct sq_reqs answered;
+	size_t urgent; /* of those queued: not to be put off */
 	bool stop;
 	bool look;    /* did another connection commit? */
 	bool changed; /* it did */

@@ -6,9 +6,9 @@
  * What a dead one held goes three ways: messages that nobody had claimed are
  * waiting again at once, and it is no attempt; claimed ones wait for the end
  * of their lease, since their consumers may outlive the daemon, and its next
- * life asks for them by its identity (those of another queue, too); drafts are adopted by the mount that is
- * being opened, so that no writer's data is out of sight (not by a run without a
- * mount: the row stays, for the next one that shows them).
+ * life asks for them by its identity (those of another queue, too); drafts are adopted by
+ * the mount that is being opened, so that no writer's data is out of sight (not by a run
+ * without a mount: the row stays, for the next one that shows them).
  */
 #include <errno.h>
 #include <stdio.h>

@@ -18,10 +18,14 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "../base/clock.h"
 #include "../base/log.h"
 #include "sqlite_int.h"
+
+#define LINGER_NS (300 * NS_PER_US)
 
 static bool op_writes(enum driver_op op)
 {
@@ -201,6 +205,26 @@ static void answer(struct sq *s, struct sq_reqs *batch, bool changed)
 	tell_loop(s);
 }
 
+/*
+ * What sends a stored draft is put off for a moment: a writer in a loop closes
+ * the next file soon, and both go into one transaction. Nobody waits for it but
+ * the readers of other mounts, who are told a moment later.
+ */
+static void linger(struct sq *s)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += LINGER_NS;
+	if (until.tv_nsec >= NS_PER_S) {
+		until.tv_nsec -= NS_PER_S;
+		until.tv_sec++;
+	}
+	while (!s->stop && !s->look && !s->urgent && !TAILQ_EMPTY(&s->queue))
+		if (pthread_cond_timedwait(&s->wake, &s->lock, &until) == ETIMEDOUT)
+			return;
+}
+
 /* False: stop; nothing is queued then. */
 static bool take(struct sq *s, struct sq_reqs *batch, bool *look)
 {
@@ -209,7 +233,9 @@ static bool take(struct sq *s, struct sq_reqs *batch, bool *look)
 	pthread_mutex_lock(&s->lock);
 	while (!s->stop && !s->look && TAILQ_EMPTY(&s->queue))
 		pthread_cond_wait(&s->wake, &s->lock);
+	linger(s);
 	TAILQ_CONCAT(batch, &s->queue, link);
+	s->urgent = 0;
 	*look = s->look;
 	s->look = false;
 	go = !s->stop;
