@@ -91,6 +91,7 @@ struct handle {
 	struct entry *entry; /* referenced, or NULL */
 	bool claims;         /* reading a message: to be closed */
 	bool writes;         /* draft is valid, one writer of it is this */
+	bool closed;         /* a descriptor of it was, once at least */
 	struct draft *draft;
 	struct blob *body;
 	struct buf text; /* .control & co., .next: what is read */

@@ -333,6 +333,7 @@ void write_flush(fuse_req_t req, struct handle *h, bool closing)
 		fuse_reply_err(req, 0);
 		return;
 	}
+	h->closed |= closing;
 	if (closing)
 		d->cut = procs_exit_signal(fuse_req_ctx(req)->pid) != 0;
 	fl = calloc(1, sizeof(*fl));
@@ -346,11 +347,16 @@ void write_flush(fuse_req_t req, struct handle *h, bool closing)
 	draft_flush(h->fs->engine, d, &fl->flush);
 }
 
+/*
+ * Each close(2) is told, that of an exit too. Without one the caller was killed
+ * inside of open(2), which has made the file and no descriptor.
+ */
 void write_release(struct handle *h)
 {
 	if (!h->writes)
 		return;
 	h->writes = false;
+	h->draft->cut |= !h->closed;
 	draft_close(h->fs->engine, h->draft);
 	h->draft = NULL;
 }

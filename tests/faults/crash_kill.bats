@@ -9,3 +9,8 @@ load crash
 @test "whoever is killed, nothing is lost, torn or made up" {
 	crash kill "${ROUNDS:-15}"
 }
+
+# man: cut-off
+@test "a writer that is killed while it opens sends nothing" {
+	crash killed "${ROUNDS:-150}"
+}
