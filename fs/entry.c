@@ -261,7 +261,7 @@ static void appear(struct entry *en)
 		entry_list(en);
 }
 
-static void arrived(void *arg, struct message *m)
+static int arrived(void *arg, struct message *m)
 {
 	struct fs *fs = arg;
 	char name[NAME_MAX + 1];
@@ -273,7 +273,7 @@ static void arrived(void *arg, struct message *m)
 		entry_unref(en);
 		log_error(
 			"entry", "out of memory: a message is not shown id=%s", m->d.id);
-		return;
+		return -ENOMEM;
 	}
 	en->message = m;
 	en->size = m->d.size;
@@ -283,6 +283,7 @@ static void arrived(void *arg, struct message *m)
 		entry_list(en);
 	else
 		appear(en);
+	return 0;
 }
 
 static void left(void *arg, struct message *m)

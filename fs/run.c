@@ -62,6 +62,13 @@ static void ready_changed(void *arg, bool ready)
 	run_step_soon(arg);
 }
 
+static int arrived(void *arg, struct message *m)
+{
+	(void)arg;
+	(void)m;
+	return 0;
+}
+
 static void no_message(void *arg, struct message *m)
 {
 	(void)arg;
@@ -151,7 +158,7 @@ static int create_engine(struct run *r)
 	struct engine_config cfg =
 		policy_of(&r->args.cfg, driver_ops_of(r->driver)->max_receive);
 	struct engine_events ev = {
-		.arrived = no_message,
+		.arrived = arrived,
 		.left = left,
 		.unclaimed = no_message,
 		.dead_added = no_dead,

@@ -439,7 +439,7 @@ void claim_restore(struct engine *e, struct message *m)
 		owner = owner_index(&c->chain);
 	if (owner >= 0)
 		h = holder_of(c->chain.p[owner]);
-	e->ev.arrived(e->ev.arg, m);
+	(void)e->ev.arrived(e->ev.arg, m); /* its owner has it all the same */
 	if (!c) {
 		window_lost(e, m, "out of memory: a claim is left to its lease");
 		return;

@@ -44,8 +44,8 @@ struct engine_config {
  * where it says so.
  */
 struct engine_events {
-	/* M is here: READY, or CLAIMED when a claim outlived a restart. */
-	void (*arrived)(void *arg, struct message *m);
+	/* M is here: READY (-ENOMEM gives it back), or CLAIMED before a restart. */
+	int (*arrived)(void *arg, struct message *m);
 	/* M went for another reason than engine_remove() or a call that says so.
 	 * Forget it. */
 	void (*left)(void *arg, struct message *m);

@@ -193,6 +193,18 @@ static void supersede(struct engine *e, const char *id)
 	lapse(e, m);
 }
 
+/* Unread, and not to be received by anybody before DELAY_NS have passed. */
+static void let_go(struct engine *e, struct message *m, int64_t delay_ns)
+{
+	e->ev.left(e->ev.arg, m);
+	window_detach(e, m);
+	m->given_back = true;
+	m->final = (struct settle){
+		.op = SETTLE_RELEASE, .delay_ns = delay_ns, .attempts = m->d.attempts};
+	e->n_settling++;
+	ledger_want(e, m, WANT_FINAL);
+}
+
 static void arrive_one(struct engine *e, struct driver_msg *d)
 {
 	struct message *m = message_create(d);
@@ -215,7 +227,8 @@ static void arrive_one(struct engine *e, struct driver_msg *d)
 	window_add_ready(e, m);
 	window_set_due(
 		e, m, lease_renew_at(m->d.lease_until_ns, e->cfg.lease.visibility_ns));
-	e->ev.arrived(e->ev.arg, m);
+	if (e->ev.arrived(e->ev.arg, m))
+		let_go(e, m, NS_PER_S);
 	window_serve_waiters(e);
 }
 
@@ -252,16 +265,8 @@ void window_let_go(struct engine *e, unsigned n, int64_t delay_ns)
 {
 	struct message *m;
 
-	while (n-- > 0 && (m = TAILQ_LAST(&e->ready, message_list))) {
-		e->ev.left(e->ev.arg, m);
-		window_detach(e, m);
-		m->given_back = true;
-		m->final = (struct settle){.op = SETTLE_RELEASE,
-			.delay_ns = delay_ns,
-			.attempts = m->d.attempts};
-		e->n_settling++;
-		ledger_want(e, m, WANT_FINAL);
-	}
+	while (n-- > 0 && (m = TAILQ_LAST(&e->ready, message_list)))
+		let_go(e, m, delay_ns);
 }
 
 void window_lost(struct engine *e, struct message *m, const char *why)

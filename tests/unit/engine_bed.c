@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine_bed.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,9 +22,12 @@ static void say(struct eb *b, const char *what, const char *who)
 		abort();
 }
 
-static void arrived(void *arg, struct message *m)
+static int arrived(void *arg, struct message *m)
 {
-	say(arg, "+", m->d.id);
+	struct eb *b = arg;
+
+	say(b, "+", m->d.id);
+	return b->not_shown > 0 ? (b->not_shown--, -ENOMEM) : 0;
 }
 
 static void left(void *arg, struct message *m)

@@ -98,6 +98,7 @@ struct eb {
 	/* what the engine told: "+1 -1 ~1 " for arrived, left and unclaimed, and
 	 * words for the rest */
 	struct buf told;
+	unsigned not_shown; /* arrivals to come for which there is no memory */
 	unsigned changed, started;
 	int start_err;
 	uint64_t activity; /* grows with all that happens */

@@ -320,6 +320,21 @@ TEST(alone_it_keeps_what_it_has)
 	eb_close(&b);
 }
 
+TEST(one_that_cannot_be_shown_is_given_back)
+{
+	struct eb b;
+
+	eb_init(&b);
+	eb_put_many(&b, 1, 2);
+	b.not_shown = 1;
+	eb_start(&b);
+	CHECK_STR(eb_ready(&b), "002 ");
+	CHECK_INT(eb_stored(&b, "001")->attempts, 0);
+	eb_pass(&b, 5 * NS_PER_S);
+	CHECK_STR(eb_ready(&b), "001 002 ");
+	eb_close(&b);
+}
+
 TEST(an_unread_one_that_was_lost_leaves)
 {
 	struct eb b;
