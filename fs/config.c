@@ -89,7 +89,7 @@ static const struct opt table[] = {
 		.help = "make the queue if it is missing" },
 	STRING("state", state, "", 4000, "directory for drafts and claims of a remote queue"),
 	STRING("credentials", credentials, "", 4000,
-		"file with what gives access to a remote queue; only its owner may read it"),
+		"file that gives access to a remote queue; private to its owner"),
 	STRING("ca_file", ca_file, "", 4000, "authorities (PEM) that a service is trusted by"),
 	ENUM("encoding", encoding, "text", "text|base64", false,
 		"how a body travels in a service that takes text only"),

@@ -95,8 +95,8 @@ struct sq {
 	bool no_drafts;
 	int lock_fd;
 	int64_t receipts[SQ_MAX_RECEIVE]; /* of the receive under way */
-	struct driver_appetite told;      /* own appetite as stored */
-	struct driver_appetite tell;      /* and as it is once this is committed */
+	/* own appetite as stored, and as it is once this is committed */
+	struct driver_appetite told, tell;
 };
 
 /* sqlite_wal.c; with the write transaction begun. Frames: a checkpoint's worth. */
