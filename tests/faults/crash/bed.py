@@ -177,7 +177,8 @@ class Mount:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, **env},
+                # A sanitizer wants to be first; what it says then goes to the log.
+                env={**os.environ, "ASAN_OPTIONS": "verify_asan_link_order=0", **env},
                 start_new_session=True,
             )
 

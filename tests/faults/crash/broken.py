@@ -19,7 +19,6 @@ def serve(b):
         "LD_PRELOAD": os.path.join(bed.PRELOAD, "broken.so"),
         "BROKEN_PERCENT": PERCENT,
         "BROKEN_SAID": b.dir + "/said",
-        "ASAN_OPTIONS": "verify_asan_link_order=0",
     }
     m = b.mount(env=env)
     if not m.ready():

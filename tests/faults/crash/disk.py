@@ -24,7 +24,6 @@ def environment(b, at):
         "DISK_FAIL_AT": str(at),
         "DISK_ROOM": b.dir + "/room",
         "DISK_SAID": b.dir + "/said",
-        "ASAN_OPTIONS": "verify_asan_link_order=0",
     }
 
 
