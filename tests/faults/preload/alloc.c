@@ -31,10 +31,13 @@ static atomic_ulong counted;
 static unsigned long fail_at, fail_every;
 static bool on;
 static int said = -1;
-/* dlsym() may itself ask for memory, before there is a way to get some. */
-static char early[16384];
+/* Before all is set up there may be nobody to ask: dlsym() wants memory itself, and
+ * a sanitizer before it has found what it stands before. */
+static char early[4 << 20];
+static bool begun;
 static size_t early_used;
-static _Thread_local bool looking;
+/* Found without a call: that would be the sanitizer's as well. */
+static _Thread_local bool looking __attribute__((tls_model("initial-exec")));
 
 static void *next(const char *name)
 {
@@ -76,6 +79,7 @@ __attribute__((constructor)) static void begin(void)
 {
 	const char *program = getenv("ALLOC_PROGRAM"), *file = getenv("ALLOC_SAID");
 
+	begun = true;
 	if (!program || !file || strcmp(program, program_invocation_short_name) != 0)
 		return;
 	fail_at = number("ALLOC_FAIL_AT");
@@ -132,14 +136,29 @@ static bool is_early(const void *p)
 	return (const char *)p >= early && (const char *)p < early + sizeof(early);
 }
 
+void *malloc(size_t n);
+
+/* What is behind P in EARLY is copied with it: how long P is nobody knows. */
+static void *move_early(const void *p, size_t n)
+{
+	size_t room = p ? (size_t)(early + early_used - (const char *)p) : 0;
+	void *to = malloc(n);
+
+	if (p && to)
+		memcpy(to, p, n < room ? n : room);
+	return to;
+}
+
 void *malloc(size_t n)
 {
 	static void *(*real)(size_t);
 
-	if (looking)
+	if (looking || !begun)
 		return take_early(n);
 	if (!real)
 		real = REAL(malloc);
+	if (!real)
+		return take_early(n);
 	return FAILS("malloc") ? NULL : real(n);
 }
 
@@ -147,10 +166,12 @@ void *calloc(size_t k, size_t n)
 {
 	static void *(*real)(size_t, size_t);
 
-	if (looking)
+	if (looking || !begun)
 		return take_early(k * n);
 	if (!real)
 		real = REAL(calloc);
+	if (!real)
+		return take_early(k * n);
 	return FAILS("calloc") ? NULL : real(k, n);
 }
 
@@ -158,8 +179,8 @@ void *realloc(void *p, size_t n)
 {
 	static void *(*real)(void *, size_t);
 
-	if (looking)
-		return take_early(n);
+	if (looking || !begun || is_early(p))
+		return move_early(p, n);
 	if (!real)
 		real = REAL(realloc);
 	return FAILS("realloc") ? NULL : real(p, n);
