@@ -301,8 +301,11 @@ bench:
 	@$(MAKE) --no-print-directory all bench-programs
 	@scripts/bench $(BUILD)
 
-soak: all bench-programs
-	@scripts/soak $(BUILD)
+# SPOOLFS_SOAK_SECONDS of each of SOAK_PARTS (all).
+soak:
+	@scripts/bootstrap test
+	@$(MAKE) --no-print-directory all
+	@scripts/soak $(BUILD) $(SOAK_PARTS)
 
 MANDIR := $(PREFIX)/share/man
 
@@ -330,7 +333,7 @@ help:
 	@echo 'make test         all tests; RINGS="unit contract fs faults" selects'
 	@echo 'make check        the quick part: unit, contract, includes, sizes, manual'
 	@echo 'make bench        measure it'
-	@echo 'make soak         run it under load for long'
+	@echo 'make soak         try to break it, SPOOLFS_SOAK_SECONDS for each way to'
 	@echo 'make fuzz         look for inputs that break a parser, FUZZ_S seconds each'
 	@echo 'make lint fmt     look at the sources; format them'
 	@echo 'make install      to DESTDIR and PREFIX ($(PREFIX)); and uninstall'
