@@ -65,17 +65,18 @@ setup_file() { build_clients try fill; }
 	mv "$(message job "$Q/.dead")" "$Q/"
 	wait_listed 1
 	wait_until 10 is 0 sdk count "$QUEUE-poison"
-	expect job cat "$(message job)"
-	rm "$(message job)"
+	MSG=$(message job)
+	expect job cat "$MSG"
+	rm "$MSG"
 	repolled
 	queue_empty
 }
 
 @test "what somebody else has put into QUEUE-poison is a dead letter here" {
-	spool_mount
 	sdk create "$QUEUE-poison"
 	sdk put "$QUEUE-poison" "$(base64 <<< theirs)"
-	wait_until 75 is 1 dead
+	spool_mount
+	wait_until 20 is 1 dead
 	expect theirs bash -c 'cat "$Q"/.dead/*'
 	rm "$Q"/.dead/*
 	sync "$Q/.control"

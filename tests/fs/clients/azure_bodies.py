@@ -43,7 +43,9 @@ bodies = [body(number) for number in bodies]
 full = WIRE if encoding == "text" else WIRE // 4 * 3
 bodies[0] = b""
 bodies[1] = b"x" * full
-bodies[2] = ("\u00e4" * (full // 2)).encode()
+# The emulator cuts what is longer than 64 KiB with its markup into pieces, also
+# in the middle of a character.
+bodies[2] = ("\u00e4" * 30000).encode() if encoding == "text" else draw.randbytes(full)
 for i, content in enumerate(bodies):
     with open(os.path.join(directory, "%06d" % i), "wb") as file:
         file.write(content)
