@@ -281,8 +281,11 @@ static int serve(struct fs *fs)
 	TAILQ_INIT(&fs->nodes);
 	TAILQ_INIT(&fs->handles);
 	fs->loop = loop_create();
-	if (!fs->loop)
-		return refuse();
+	if (!fs->loop) {
+		refuse();
+		config_fini(&fs->cfg);
+		return EX_OSERR;
+	}
 	e = start(fs, err, sizeof(err));
 	if (e) {
 		fprintf(stderr, "spoolfs: %s\n", err[0] ? err : strerror(-e));
