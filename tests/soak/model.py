@@ -55,6 +55,9 @@ class Message:
     creator: str = ""
     mount: int = 0
     sent_at: float = 0.0
+    # At least once: there may be two of it, and which is meant is not to be told.
+    # Its bytes are looked at, its states are not.
+    doubtful: bool = False
     orphan: bool = False  # a draft of an earlier mount: only in .drafts/
     history: list = field(default_factory=list)
 
@@ -224,6 +227,8 @@ class Model:
         opener = who == s.chain[0]
         # The end of a process is noticed, but not by those who ask at once.
         noticed = [replace(s, start=FOREVER, end=t1 + SLACK_S)]
+        if s.read is not True:
+            noticed.append(self.pool(s, t1))  # undone, as by a close
         if killed or not heirs:
             return noticed + self.failed(s, t0, t1 + self.delay(s), 0)
         if not opener and how != 0:
@@ -241,6 +246,8 @@ class Model:
 
     def step(self, m, what, choices):
         """CHOICES(state) yields (result, next state); keeps those of this result."""
+        if m.doubtful:
+            return
         result = what["r"]
         after, allowed = set(), set()
         for s in m.states:
@@ -511,6 +518,8 @@ class Model:
                 )
 
     def _seen(self, m, name, names, text, shows):
+        if m.doubtful:
+            return
         if not name:
             keep = {s for s in m.states if shows(s) is not True}
             seen = False
@@ -637,6 +646,8 @@ class Model:
 
     def killed(self, mount, t0, t1):
         self.cut(mount)
+        if self.azure:
+            self._moves_doubted()
         for m in self.messages.values():
             out = {n for s in m.states for n in self._killed(m, s, mount, t0, t1)}
             if m.mount == mount and m.writers:
@@ -644,6 +655,18 @@ class Model:
                 out = {State("DRAFT", mount=mount), State("GONE")}
             m.states = out
         self.restamp(t1)
+
+    def _moves_doubted(self):
+        """To bury, and to bring back, is to send a copy there: a crash leaves both."""
+        for m in self.messages.values():
+            places = {(s.at, s.before.at) for s in m.states if s.before}
+            if any(at == "DEAD" or before == "DEAD" for at, before in places):
+                self.doubt(m)
+
+    @staticmethod
+    def doubt(m):
+        m.doubtful = True
+        m.states = {State("GONE")}
 
     def _killed(self, m, s, mount, t0, t1):
         out = [replace(s, before=None)]
