@@ -4,7 +4,7 @@
 import random
 
 WEIGHTS = {
-    "put": 14, "burst": 2, "wopen": 5, "write": 6, "wclose": 5, "drename": 4, "drm": 1, "dview": 2,
+    "put": 14, "burst": 2, "wopen": 5, "write": 6, "wclose": 5, "drename": 7, "drm": 1, "dview": 2,
     "grace": 2, "ls": 9, "stat": 4, "peek": 2, "refused": 1, "open": 8, "read": 9, "close": 6,
     "cat": 12, "next": 5, "rm": 11, "mv": 3, "onto": 1, "move": 3, "touch": 4, "release": 3,
     "back": 2, "discard": 1, "letter": 1, "race": 4, "pause": 1, "resume": 1, "poll": 1, "sync": 2,
@@ -139,6 +139,8 @@ class Draw:
 
     def draft(self, player):
         fit = [m for m in player.model.messages.values() if player.model.may_be(m, "DRAFT")]
+        ready = [m for m in fit if not m.writers and not m.orphan and m.session[1:] in self.live]
+        fit = ready if ready and self.lot.random() < 0.8 else fit
         return self.lot.choice(fit) if fit else None
 
     def op_drename(self, player):
