@@ -9,6 +9,13 @@ load ../fs/azure
 setup_file() { azurite_start "$BATS_FILE_TMPDIR/azurite" --inMemoryPersistence; }
 teardown_file() { azurite_stop "$BATS_FILE_TMPDIR/azurite"; }
 
+teardown() {
+	spool_teardown
+	local status=$?
+	faults_stop
+	return "$status"
+}
+
 setup() {
 	spool_setup
 	faults_start

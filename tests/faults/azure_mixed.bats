@@ -1,13 +1,13 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # Messages through a service that fails in every way there is, mixed.
-# SPOOLFS_MIXED_COUNT says how many (1000; the soak takes 5000).
+# SPOOLFS_MIXED_COUNT says how many (200).
 # shellcheck disable=SC2016,SC2030,SC2031
 
 export SPOOL_BACKEND=azure
 load ../fs/helpers
 
-COUNT=${SPOOLFS_MIXED_COUNT:-1000}
+COUNT=${SPOOLFS_MIXED_COUNT:-200}
 export BATS_TEST_TIMEOUT=$((180 + COUNT / 5))
 
 setup_file() { build_clients fill; }
@@ -20,7 +20,8 @@ setup() {
 	OPTS=poll_floor=50ms,poll_ceiling=500ms,visibility=10s,retry_delay=0,max_attempts=1000
 }
 
-# Every fault at once, each rarely; what takes long, more so.
+# Every fault at once, each rarely; what takes long, more so. Not a refusal of
+# access: that stops everything for minutes, rightly.
 MIXED='{"seed":4711, "real":true, "stale":"mixed", "rules":[
 	{"fault":"delay", "ms":20, "p":0.2},
 	{"fault":"busy", "p":0.02, "retry_after":1}, {"fault":"busy", "p":0.02},
@@ -29,7 +30,7 @@ MIXED='{"seed":4711, "real":true, "stale":"mixed", "rules":[
 	{"fault":"internal", "p":0.01}, {"fault":"throttled", "p":0.01, "retry_after":1},
 	{"fault":"reset", "p":0.02}, {"fault":"lost", "p":0.02}, {"fault":"cut", "p":0.01},
 	{"fault":"long", "p":0.01}, {"fault":"short", "p":0.01}, {"fault":"garbage", "p":0.01},
-	{"fault":"bomb", "p":0.005}, {"fault":"denied", "p":0.002},
+	{"fault":"bomb", "p":0.005},
 	{"fault":"deleting", "p":0.002}, {"fault":"endless", "p":0.0005, "ms":20},
 	{"fault":"flood", "p":0.0005}, {"fault":"silent", "p":0.0005}]}'
 
@@ -62,7 +63,7 @@ percentile() { sort -n "$2" | awk -v p="$1" '{ v[NR] = $1 } END { print v[int((N
 	looker
 	consumer
 	consumer
-	"$CLIENTS/fill" "$Q" m "$COUNT"
+	"$CLIENTS/fill" "$Q" m "$COUNT" 8
 	wait_until $((120 + COUNT / 10)) all_read
 	: > "$BASE/looked"
 	sort -u "$BASE/got" | diff - <(seq -f 'm-%06g' "$COUNT")
@@ -162,7 +163,8 @@ percentile() { sort -n "$2" | awk -v p="$1" '{ v[NR] = $1 } END { print v[int((N
 	wait_until 30 is 0 sdk count "$QUEUE"
 }
 
-@test "wrong credentials stop the polling, say so, and it goes on when they are right" {
+# How it goes on when they are mended: azure_secrets.bats.
+@test "refused access stops the polling, and says so" {
 	spool_mount poll_floor=50ms,poll_ceiling=60s
 	sync "$Q/.control"
 	faults '{"rules":[{"fault":"denied"}]}'
@@ -173,9 +175,6 @@ percentile() { sort -n "$2" | awk -v p="$1" '{ v[NR] = $1 } END { print v[int((N
 	end=$(($(now_ms) + 4000))
 	wait_until 10 clock_is "$end"
 	[ $(($(faulted '[.requests[]] | add') - n)) -le 4 ]
-	faults '{}'
-	echo job > "$Q/x"
-	wait_until 60 is 1 listed
 }
 
 @test "replies without an end are bounded: the mount goes on within a minute" {

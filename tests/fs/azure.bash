@@ -58,13 +58,21 @@ sdk() {
 		timeout "${SDK_TIMEOUT:-60}" node "$TESTS_DIR/fs/clients/azure_sdk.js" "$@"
 }
 
-# faults_start: the fault server, in FAULTS_URL; ended with the test.
+# faults_start: the fault server, in FAULTS_URL, until faults_stop. A mount that
+# finds it gone at its end tries for a while: end that first.
 faults_start() {
-	bg node "$TESTS_DIR/faults/azure_faults.js" "$AZURITE_URL" \
-		> "$BASE/faults.out" 2> "$BASE/faults.log"
+	env -u SPOOLFS_TEST node "$TESTS_DIR/faults/azure_faults.js" "$AZURITE_URL" \
+		> "$BASE/faults.out" 2> "$BASE/faults.log" 3>&- 4>&- < /dev/null &
+	echo $! > "$BASE/faults.pid"
 	wait_until 10 grep -q listening "$BASE/faults.out"
 	FAULTS_URL=http://127.0.0.1:$(awk '{ print $2 }' "$BASE/faults.out")
 	export FAULTS_URL FAULTY=azure-queue+$FAULTS_URL/$AZURE_DEV_ACCOUNT
+}
+
+faults_stop() {
+	[ -e "$BASE/faults.pid" ] || return 0
+	kill "$(< "$BASE/faults.pid")" 2> /dev/null || :
+	wait_until 10 gone "$(< "$BASE/faults.pid")"
 }
 
 # faults PLAN: it does as this JSON says from now on.

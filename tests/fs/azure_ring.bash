@@ -37,8 +37,12 @@ spool_setup() {
 
 eval "any_$(declare -f spool_teardown)"
 spool_teardown() {
+	local status=0
 	azurite_thaw
-	any_spool_teardown
+	[ ! -e "$BASE/faults.pid" ] || faults '{}' || :
+	any_spool_teardown || status=1
+	faults_stop
+	return "$status"
 }
 
 # Each mount has its own state. The service notifies nobody, so it is polled as
