@@ -54,7 +54,9 @@ class Handling:
             self.reader_left(m, h.who, t0, t1)
 
     def reader_left(self, m, who, t0, t1):
-        if not any(o.mid == m.mid and not o.writes and not o.cut for o in self.model.handles.values()):
+        now = {s.serial for s in m.states if s.at == "CLAIM"}
+        others = [o for o in self.model.handles.values() if o.mid == m.mid and not o.writes]
+        if not any(o.serials & now and not o.cut for o in others):
             self.model.closed(m, who, t0, t1)
 
     def op_cat(self, op):

@@ -557,11 +557,12 @@ class Model:
             )
 
     def among_dead(self, mids, text, late):
-        """LATE: it may not be shown yet."""
+        """LATE: what is dead may not be shown yet."""
         for m in self.messages.values():
             self._seen(
                 m, "x", {"x"} if m.mid in mids else set(), text,
-                lambda s: (None if late else True) if s.at == "DEAD" else False,
+                # Another mount is told a little later of what was brought back.
+                lambda s: None if len(self.up) > 1 or (late and s.at == "DEAD") else s.at == "DEAD",
             )
 
     def among_drafts(self, given, mount, text):
@@ -616,6 +617,9 @@ class Model:
         for h in self.handles.values():
             if h.mount == mount:
                 h.cut = True
+        for m in self.messages.values():
+            if m.mount == mount:
+                m.sent_at = 0.0  # the next does not know the name it was sent by
         self.polling.discard(mount)
         self.up.discard(mount)
 

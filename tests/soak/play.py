@@ -30,6 +30,7 @@ class Player(Looking, Writing, Handling):
         self.passings = 0
         self.done = 0
         self.kills = 0
+        self.unknown = ""
         self.twins = 0
         self.op = {}
         self.ever_two = False
@@ -126,6 +127,7 @@ class Player(Looking, Writing, Handling):
             "obs", "cat", path=self.path(m, directory, name), flags="RDONLY", n=None
         )
         if got["r"] != "ok":
+            self.unknown = f"{directory}/{name} said {got['r']}"
             return None
         return self.is_body(got["data"], name)
 
@@ -320,7 +322,7 @@ class Player(Looking, Writing, Handling):
             nothing = nothing + 1 if all(seen[k] in ("0", "") for k in self.EMPTY) else 0
             if time.monotonic() > end:
                 shown = " ".join(f"{k}={seen[k]}" for k in self.EMPTY)
-                raise Wrong(f"the queue does not get empty: {shown}\n{self.left()}")
+                raise Wrong(f"the queue does not get empty: {shown}; {self.unknown}\n{self.left()}")
             time.sleep(0.02)
         if self.left():
             raise Wrong(f"the queue is empty, lost is\n{self.left()}")
