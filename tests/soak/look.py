@@ -41,17 +41,19 @@ class Looking:
 
     def ls_dead(self, m, who):
         names, _, _ = self.names(m, who, ".dead")
-        mids = set()
+        mids, all_known = set(), True
         for name in names:
             if name not in self.dead_names:
                 message = self.identify(m, name, ".dead")
                 if not message:
-                    return
+                    all_known = False
+                    continue
                 self.dead_names[name] = message.mid
                 if self.model.azure:
                     message.name = name
             mids.add(self.dead_names[name])
-        self.model.among_dead(mids, f".dead of q{m}", True)
+        if all_known:
+            self.model.among_dead(mids, f".dead of q{m}", True)
 
     def ls_drafts(self, m, who):
         names, _, _ = self.names(m, who, ".drafts")

@@ -115,6 +115,8 @@ class Writing:
         if not h:
             return
         at = len(m.body) if h.append else h.at
+        if self.model.azure and at + op["n"] > 45000:
+            return  # that is too big a message there
         # Whatever is in front stays recognisable.
         data = body_of(m.mid, op["n"], 0 if at == 0 else op["part"])
         got, _, _ = self.call(h.who, "write", h=op["h"], data=base64.b64encode(data).decode(),
