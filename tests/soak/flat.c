@@ -60,7 +60,7 @@ int rmdir(const char *path)
 
 static mode_t mode_of(int flags, va_list args)
 {
-	return flags & (O_CREAT | __O_TMPFILE) ? (mode_t)va_arg(args, int) : 0;
+	return (flags & (O_CREAT | __O_TMPFILE)) ? (mode_t)va_arg(args, int) : 0;
 }
 
 #define OPENER(name)                                            \
@@ -115,12 +115,19 @@ BY_PATH(int, stat, (const char *path, struct stat *st), st)
 BY_PATH(int, lstat, (const char *path, struct stat *st), st)
 BY_PATH(int, utime, (const char *path, const struct utimbuf *t), t)
 BY_PATH(int, utimes, (const char *path, const struct timeval t[2]), t)
-BY_PATH(DIR *, opendir, (const char *path))
 BY_PATH(int, chdir, (const char *path))
 BY_PATH(int, setxattr, (const char *path, const char *n, const void *v, size_t s, int x),
 	n, v, s, x)
 BY_PATH(ssize_t, getxattr, (const char *path, const char *n, void *v, size_t s), n, v, s)
 BY_PATH(ssize_t, listxattr, (const char *path, char *v, size_t s), v, s)
+
+DIR *opendir(const char *path)
+{
+	struct flat f;
+
+	path = flat(path, &f);
+	return NEXT(opendir)(path);
+}
 
 int inotify_add_watch(int fd, const char *path, uint32_t mask)
 {
