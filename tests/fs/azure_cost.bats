@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
+# bats file_tags=azure:slow
 # What a mount asks of the service, which counts each request in money.
 # shellcheck disable=SC2016,SC2030,SC2031
 

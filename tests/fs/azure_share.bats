@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
+# bats file_tags=azure:slow
 # Three mounts on one queue, as on three machines: each has its own state.
 # SPOOLFS_SHARE_COUNT says how many messages (3000).
 # shellcheck disable=SC2016,SC2030,SC2031

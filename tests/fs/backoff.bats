@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
+# bats file_tags=azure:slow
 # .control tells the numbers of the back-off while it happens. The poll command
 # makes the next poll come now: no test waits for a minute.
 # shellcheck disable=SC2030,SC2031

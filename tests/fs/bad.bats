@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
+# bats file_tags=azure:slow
 # Bad input: each the right error, and nothing lost.
 # shellcheck disable=SC2016,SC2030,SC2031
 

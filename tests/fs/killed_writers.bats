@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
+# bats file_tags=azure:slow
 # A writer that was cut off never becomes a truncated message.
 # shellcheck disable=SC2016,SC2030,SC2031
 

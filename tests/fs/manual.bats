@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
+# bats file_tags=azure:slow
 # Sentences of spoolfs.7 that no other file shows: one small test each.
 # scripts/check-man reads the pins in the lines "# man:".
 # shellcheck disable=SC2016,SC2030,SC2031
@@ -42,7 +43,7 @@ at_once() { timeout 1 "$@"; }
 
 # man: offline-local, offline-state, key-last-error, key-state, wait-network
 @test "while the queue does not answer, the mount does" {
-	spool_mount
+	spool_mount visibility=1m
 	put a
 	put b
 	echo half > "$Q/x.tmp"

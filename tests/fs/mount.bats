@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
+# bats file_tags=azure:slow
 # Mounting, ending, taking over, and the options that change what a mount is.
 # shellcheck disable=SC2016,SC2030,SC2031
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
+# bats file_tags=azure:slow
 # Nothing but opening claims: tools that look leave every state and count.
 # shellcheck disable=SC2016,SC2030,SC2031
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
+# bats file_tags=azure:slow
 # Readers and importers people really use: each gets exactly the bytes.
 # shellcheck disable=SC2016,SC2030,SC2031
 

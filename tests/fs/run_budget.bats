@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
+# bats file_tags=azure:slow
 # Runs that end by themselves, the idle timer, every command, and .metrics for
 # those who read it. What is slept here is the work of a handler.
 # shellcheck disable=SC2016,SC2030,SC2031

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
+# bats file_tags=azure:slow
 # Watchers see what other mounts and the clock do.
 # shellcheck disable=SC2016,SC2030,SC2031
 

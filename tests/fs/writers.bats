@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
+# bats file_tags=azure:slow
 # Writers people really use: each makes one message with the right bytes.
 # shellcheck disable=SC2016,SC2030,SC2031
 
