@@ -143,7 +143,7 @@ SAN ?=
 # WERROR=1 makes warnings errors.
 WERROR ?=
 # The test rings to run.
-RINGS ?= unit fuzz contract fs faults
+RINGS ?= unit fuzz contract fs fs-azure faults
 # Where `make run` puts its queue and its mount.
 DEMO ?= $(HOME)/spoolfs-demo
 
@@ -330,7 +330,7 @@ clean:
 help:
 	@echo 'make              build spoolfs and its announcer in $(BUILD)'
 	@echo 'make run          mount an embedded queue at DEMO ($(DEMO)/Q)'
-	@echo 'make test         all tests; RINGS="unit contract fs faults" selects'
+	@echo 'make test         all tests; RINGS="unit fs" selects'
 	@echo 'make check        the quick part: unit, contract, includes, sizes, manual'
 	@echo 'make bench        measure it'
 	@echo 'make soak         try to break it, SPOOLFS_SOAK_SECONDS for each way to'
