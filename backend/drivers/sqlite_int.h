@@ -138,13 +138,11 @@ int sq_worker_start(struct sq *s);
 /* Ends the thread; all that was submitted must be done. */
 void sq_worker_stop(struct sq *s);
 
-/* sqlite_ops.c (more in sqlite_rows.h), sqlite_settle.c, sqlite_mount.c */
+/* sqlite_ops.c (more in sqlite_rows.h), _settle.c, _mount.c, _watch.c */
 int sq_op(struct sq *s, struct driver_req *req);
 void sq_settle(struct sq *s, struct settle *it);
 int sq_mount_enter(struct sq *s, const char *identity);
 int sq_mount_peers(struct sq *s, struct driver_req *req);
-
-/* sqlite_watch.c */
 int sq_watch_start(struct sq *s);
 void sq_watch_stop(struct sq *s);
 
