@@ -187,55 +187,59 @@ static struct blob *read_file(int dir, const char *name, uint64_t max, int *err)
 	return b;
 }
 
-static void sent(struct driver_req *req)
+/* A request that is waited for: nothing else runs before the mount. */
+struct asked {
+	struct driver_req req;
+	bool done;
+};
+
+static void answered(struct driver_req *req)
 {
-	*(bool *)req->arg = true;
+	((struct asked *)req->arg)->done = true;
 }
 
-/* Nothing else runs before the mount, so it may be waited for. */
-static int ask(struct fs *fs, struct driver_req *req)
+static int ask(struct fs *fs, struct asked *a)
 {
-	bool done = false;
-
-	req->done = sent;
-	req->arg = &done;
-	driver_submit(fs->driver, req);
-	while (!done)
+	a->done = false;
+	a->req.done = answered;
+	a->req.arg = a;
+	driver_submit(fs->driver, &a->req);
+	while (!a->done)
 		loop_once(fs->loop, CLOCK_NEVER);
-	return req->err;
+	return a->req.err;
 }
 
 /* To a far queue by way of the outbox: its network may be away. */
 static int send_later(struct fs *fs, const char *name, struct blob *body)
 {
-	struct driver_req put = {.op = DRIVER_DRAFT_PUT};
-	struct driver_req seal = {.op = DRIVER_DRAFT_SEAL};
+	struct asked put = {.req.op = DRIVER_DRAFT_PUT};
+	struct asked seal = {.req.op = DRIVER_DRAFT_SEAL};
 	int err;
 
-	put.u.draft.name = name;
-	put.u.draft.body = body;
-	put.u.draft.begun_ns = clock_wall();
-	put.u.draft.mode = 0600;
-	put.u.draft.uid = fs->cfg.uid;
-	put.u.draft.gid = fs->cfg.gid;
+	put.req.u.draft.name = name;
+	put.req.u.draft.body = body;
+	put.req.u.draft.begun_ns = clock_wall();
+	put.req.u.draft.mode = 0600;
+	put.req.u.draft.uid = fs->cfg.uid;
+	put.req.u.draft.gid = fs->cfg.gid;
 	err = driver_carries(fs->driver, body->data, body->len) ? ask(fs, &put) : -EILSEQ;
 	if (err)
 		return err;
-	seal.u.draft.id = put.u.draft.id;
+	seal.req.u.draft.id = put.req.u.draft.id;
 	return ask(fs, &seal);
 }
 
 static int send_file(struct fs *fs, const char *name, struct blob *body)
 {
-	struct driver_req req = {.op = DRIVER_SEND};
+	struct asked send = {.req.op = DRIVER_SEND};
 	int err;
 
 	if (driver_can(fs->driver, DRIVER_FAR))
 		return send_later(fs, name, body);
-	req.u.send.given = name;
-	req.u.send.body = body;
-	err = ask(fs, &req);
-	driver_req_fini(&req);
+	send.req.u.send.given = name;
+	send.req.u.send.body = body;
+	err = ask(fs, &send);
+	driver_req_fini(&send.req);
 	return err;
 }
 
