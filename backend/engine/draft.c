@@ -33,6 +33,7 @@ struct draft *draft_new(struct engine *e, const char *name)
 	d->mtime_ns = d->begun_ns;
 	d->touched_ns = clock_mono();
 	TAILQ_INIT(&d->flushes);
+	TAILQ_INIT(&d->followers);
 	TAILQ_INSERT_TAIL(&e->drafts, d, link);
 	e->n_drafts++;
 	return d;
@@ -53,6 +54,20 @@ struct draft *draft_create(
 	return d;
 }
 
+/* Those that wait for D need not do so any more. */
+static void leave_line(struct draft *d)
+{
+	struct draft *next;
+
+	if (d->follows)
+		TAILQ_REMOVE(&d->follows->followers, d, follow_link);
+	d->follows = NULL;
+	while ((next = TAILQ_FIRST(&d->followers))) {
+		TAILQ_REMOVE(&d->followers, next, follow_link);
+		next->follows = NULL;
+	}
+}
+
 void draft_unlist(struct engine *e, struct draft *d)
 {
 	switch (d->state) {
@@ -64,6 +79,7 @@ void draft_unlist(struct engine *e, struct draft *d)
 		d->stale_told = false;
 		break;
 	case DRAFT_SENDING:
+		leave_line(d);
 		TAILQ_REMOVE(&e->outbox, d, link);
 		e->n_outbox--;
 		break;

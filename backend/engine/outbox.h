@@ -54,6 +54,11 @@ struct draft {
 	int64_t touched_ns; /* monotonic; of the last write or rename */
 	struct ticket ticket;
 	TAILQ_HEAD(, draft_flush) flushes;
+	/* SENDING, to a far service: its writer's message before it, if that is
+	 * here still; and those that wait for this one */
+	struct draft *follows;
+	TAILQ_HEAD(, draft) followers;
+	TAILQ_ENTRY(draft) follow_link;
 };
 
 TAILQ_HEAD(draft_list, draft);

@@ -16,6 +16,8 @@
 
 /* How far beyond the first of the outbox others are looked for. */
 #define LOOK_AHEAD 64
+/* How far back the writer's message before is looked for. */
+#define LOOK_BACK 1024
 
 static void outbox_retry_later(struct engine *e, const struct driver_req *req)
 {
@@ -120,11 +122,16 @@ static void send_now(struct engine *e, struct draft *d)
 
 /* ---- whose turn it is ---- */
 
+static const struct proc *parent_of(const struct owner_chain *c)
+{
+	return c->n > 1 ? c->p[1] : NULL;
+}
+
 /*
- * Whether A, which is before B, must be with the service before B is sent: both
- * are of one writer. That is one process; or commands that one process started
- * one after the other, which is to be seen from the earlier one having ended.
- * Of drafts of an earlier life nothing is known: they go in order.
+ * Whether A, complete before B, must be with the service before B is sent: both
+ * are of one writer. That is one process; a process and then a command of it; or
+ * a command that has ended, and then its parent or another command of that. Of
+ * drafts of an earlier life nothing is known: they go in order.
  */
 static bool same_writer(struct engine *e, const struct draft *a, const struct draft *b)
 {
@@ -132,24 +139,35 @@ static bool same_writer(struct engine *e, const struct draft *a, const struct dr
 
 	if (!x->n || !y->n)
 		return x->n == y->n;
-	if (x->p[0] == y->p[0])
+	if (x->p[0] == y->p[0] || x->p[0] == parent_of(y))
 		return true;
-	return x->n > 1 && y->n > 1 && x->p[1] == y->p[1] &&
+	return parent_of(x) &&
+	       (parent_of(x) == parent_of(y) || parent_of(x) == y->p[0]) &&
 	       !procs_check_alive(e->procs, x->p[0]);
 }
 
-static bool is_turn(struct engine *e, const struct draft *d)
+/* D, the last of the outbox, waits for its writer's message before it. */
+static void stand_in_line(struct engine *e, struct draft *d)
 {
-	const struct draft *before = d;
+	struct draft *before = TAILQ_PREV(d, draft_list, link);
 
 	if (!driver_can(e->driver, DRIVER_FAR))
+		return;
+	for (unsigned i = 0; before && i < LOOK_BACK; i++) {
+		if (same_writer(e, before, d)) {
+			d->follows = before;
+			TAILQ_INSERT_TAIL(&before->followers, d, follow_link);
+			return;
+		}
+		before = TAILQ_PREV(before, draft_list, link);
+	}
+}
+
+static bool is_turn(const struct engine *e, const struct draft *d)
+{
+	if (!driver_can(e->driver, DRIVER_FAR))
 		return true;
-	if (!d->sealed || e->n_sending >= OUTBOX_FAR_MAX)
-		return false;
-	while ((before = TAILQ_PREV(before, draft_list, link)))
-		if (same_writer(e, before, d))
-			return false;
-	return true;
+	return d->sealed && !d->follows && e->n_sending < OUTBOX_FAR_MAX;
 }
 
 /* Sends what may be sent now. In an outage only the first one knocks. */
@@ -203,6 +221,7 @@ void outbox_send(struct engine *e, struct draft *d)
 	e->n_outbox++;
 	if (d->stored)
 		buf_fini(&d->data);
+	stand_in_line(e, d);
 	seal(e, d);
 	if ((!e->outbox_failed || TAILQ_FIRST(&e->outbox) == d) && is_turn(e, d))
 		send_now(e, d);

@@ -51,22 +51,49 @@ TEST(a_writers_messages_go_one_after_the_other)
 
 TEST(different_writers_go_side_by_side)
 {
-	struct child other;
+	struct child one, other;
 	struct eb b;
 
 	setup_as(&b, false);
 	eb_start(&b);
+	one = spawn(obey);
 	other = spawn(obey);
 	eb_hold(&b, DRIVER_DRAFT_SEND);
-	write_file(&b, "a");
+	write_as(&b, "a", who(&b, one.pid));
 	write_as(&b, "b", who(&b, other.pid));
-	write_file(&b, "c");
+	write_as(&b, "c", who(&b, one.pid));
 	eb_run(&b);
 	CHECK_INT(b.asked[DRIVER_DRAFT_SEND], 2);
 	eb_let(&b, DRIVER_DRAFT_SEND);
 	eb_run(&b);
 	CHECK_INT(b.asked[DRIVER_DRAFT_SEND], 3);
+	kill_and_reap(&one);
 	kill_and_reap(&other);
+	eb_close(&b);
+}
+
+/* As `echo > Q/a; cp b Q/` does. */
+TEST(a_shell_and_then_its_command_are_one_writer)
+{
+	struct child shell;
+	struct eb b;
+	pid_t command;
+
+	setup_as(&b, false);
+	eb_start(&b);
+	shell = spawn(obey_as_leader);
+	eb_hold(&b, DRIVER_DRAFT_SEND);
+	command = run(&shell); /* it leads its session by now */
+	write_as(&b, "a", who(&b, shell.pid));
+	write_as(&b, "b", who(&b, command));
+	end_command(&b, &shell, 'e');
+	write_as(&b, "c", who(&b, shell.pid));
+	eb_run(&b);
+	CHECK_INT(b.asked[DRIVER_DRAFT_SEND], 1);
+	eb_let(&b, DRIVER_DRAFT_SEND);
+	eb_run(&b);
+	CHECK_STR(eb_sent(&b), "a b c ");
+	kill_and_reap(&shell);
 	eb_close(&b);
 }
 
@@ -91,6 +118,33 @@ TEST(commands_of_one_shell_are_one_writer)
 	eb_let(&b, DRIVER_DRAFT_SEND);
 	eb_run(&b);
 	CHECK_STR(eb_sent(&b), "a b ");
+	kill_and_reap(&shell);
+	eb_close(&b);
+}
+
+/* They wrote at the same time: that they ended since makes them no one writer. */
+TEST(commands_that_ran_side_by_side_are_different_writers)
+{
+	struct child shell;
+	struct eb b;
+	pid_t first;
+
+	setup_as(&b, false);
+	eb_start(&b);
+	shell = spawn(obey_as_leader);
+	eb_hold(&b, DRIVER_DRAFT_SEND);
+	first = run(&shell);
+	write_as(&b, "a", who(&b, first));
+	write_as(&b, "b", who(&b, shell.pid));
+	eb_run(&b);
+	CHECK_INT(b.asked[DRIVER_DRAFT_SEND], 2);
+	end_command(&b, &shell, 'e');
+	write_as(&b, "c", who(&b, shell.pid));
+	eb_run(&b);
+	CHECK_INT(b.asked[DRIVER_DRAFT_SEND], 2);
+	eb_let(&b, DRIVER_DRAFT_SEND);
+	eb_run(&b);
+	CHECK_STR(eb_sent(&b), "a b c ");
 	kill_and_reap(&shell);
 	eb_close(&b);
 }
