@@ -12,6 +12,8 @@
 /* Who was refused does not knock all the time: access has to be given first, and
  * where that can be seen the driver tells. */
 #define REFUSED_NS (300 * NS_PER_S)
+/* No request is under way for longer. */
+#define GIVEN_NS (30 * NS_PER_S)
 
 double engine_random(struct engine *e)
 {
@@ -48,7 +50,8 @@ int64_t engine_retry_after(struct engine *e, const struct driver_req *req)
 	if (req->err != -EACCES)
 		return req->retry_after_ns;
 	e->refused = true;
-	return REFUSED_NS;
+	/* The answer may be to a question of before access was given again. */
+	return clock_mono() - e->given_ns < GIVEN_NS ? 0 : REFUSED_NS;
 }
 
 void engine_answered(struct engine *e)
@@ -186,6 +189,7 @@ void engine_driver_changed(struct engine *e)
 {
 	if (e->stopping || !e->loaded)
 		return;
+	e->given_ns = clock_mono();
 	if (e->refused) { /* access may have been given again */
 		e->refused = false;
 		e->poller.not_before_ns = clock_mono();

@@ -94,6 +94,7 @@ struct engine {
 	unsigned requests; /* under way */
 	bool unseen_told;
 	bool refused;              /* the backend said -EACCES */
+	int64_t given_ns;          /* when access may have been given last */
 	struct engine_stats stats; /* the counters */
 	char last_error[240];
 };

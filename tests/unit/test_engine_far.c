@@ -400,3 +400,20 @@ TEST(a_refused_sender_sends_when_access_is_given)
 	CHECK_STR(eb_sent(&b), "a ");
 	eb_close(&b);
 }
+
+TEST(an_answer_of_before_access_was_given_is_no_refusal)
+{
+	struct eb b;
+
+	setup_as(&b, false);
+	eb_start(&b);
+	eb_fail(&b, DRIVER_DRAFT_SEND, -EACCES, 1);
+	eb_hold(&b, DRIVER_DRAFT_SEND);
+	write_file(&b, "a");
+	eb_run(&b);
+	engine_driver_changed(b.e);
+	eb_let(&b, DRIVER_DRAFT_SEND);
+	eb_pass(&b, 5 * NS_PER_S);
+	CHECK_STR(eb_sent(&b), "a ");
+	eb_close(&b);
+}
