@@ -70,7 +70,7 @@ fill_queue() {
 		echo "# run $i: $TOOK ms, $(($(handled) - before)) handled" >&3
 		# The margin is 5 handlings; mounting and unmounting takes a moment.
 		between 4000 6000 "$TOOK"
-		between 5 30 $(($(handled) - before))
+		between 15 30 $(($(handled) - before))
 		wait_until 5 gone "$BG"
 	done
 	# Nothing was lost, and nothing was interrupted.
