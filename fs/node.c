@@ -212,8 +212,7 @@ void node_param(const struct node *n, struct fuse_entry_param *e)
 
 	*e = (struct fuse_entry_param){.ino = node_id(n)};
 	node_stat(n, &e->attr);
-	/* A draft changes by its own descriptors only, which the kernel sees. */
-	if (message || node_is_dir(n) || n->entry)
+	if (message || node_is_dir(n))
 		e->attr_timeout = FS_TIMEOUT_S;
 	if (message || !n->entry)
 		e->entry_timeout = FS_TIMEOUT_S;
