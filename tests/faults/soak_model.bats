@@ -7,6 +7,8 @@
 ROOT=$BATS_TEST_DIRNAME/../..
 export SPOOLFS_BUILD=${SPOOLFS_BUILD:-$ROOT/build}
 export SPOOLFS_SOAK_SECONDS=${SPOOLFS_SOAK_SECONDS:-20}
+# Always the same sequences: `make soak` draws new ones.
+export SPOOLFS_SOAK_SEED=${SPOOLFS_SOAK_SEED:-4711000}
 # The last sequence may be long, and is shrunk when it fails.
 export BATS_TEST_TIMEOUT=$((300 + SPOOLFS_SOAK_SECONDS * 2))
 

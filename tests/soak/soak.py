@@ -4,7 +4,8 @@ SPOOLFS_SOAK_SECONDS says. A sequence that the manual does not allow is shrunk,
 and printed as a shell script.
 
   --backend sqlite|azure   what is under the mounts
-  --seed N                 the first sequence; the next has the next number
+  --seed N                 the first sequence (SPOOLFS_SOAK_SEED); the next has the
+                           next number
   --one                    one sequence only
   --ops N                  how long each is
   --replay FILE            what a script that was printed has kept; - is stdin
@@ -114,7 +115,8 @@ def arguments():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("build")
     parser.add_argument("--backend", default="sqlite", choices=["sqlite", "azure"])
-    parser.add_argument("--seed", type=int, default=int(time.time()) % 1000000 * 1000)
+    seed = os.environ.get("SPOOLFS_SOAK_SEED", int(time.time()) % 1000000 * 1000)
+    parser.add_argument("--seed", type=int, default=int(seed))
     parser.add_argument("--one", action="store_true")
     parser.add_argument("--ops", type=int)
     parser.add_argument("--replay")
